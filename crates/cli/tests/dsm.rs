@@ -266,7 +266,7 @@ fn a_node_that_leaves_before_the_others_is_told_to_all() {
             assert_eq!(code, Some(3), "{transport}, {what}: {text}");
             assert_eq!(times(&text, "left\n"), 1, "{transport}, {what}: {text}");
             assert_eq!(times(&text, "node 1 has left: "), 2, "{transport}, {what}: {text}");
-            let told = format!("node 1 has left: {subject} cannot be had");
+            let told = format!("node 1 has left: {subject} is not available");
             assert!(text.contains(&told), "{transport}, {what}: {text}");
         }
     }
@@ -277,7 +277,7 @@ fn a_page_that_is_lost_ends_its_reader_by_name() {
     for transport in ["shm", "tcp"] {
         let (code, text) = run("die and be read", &["-n", "3", "--transport", transport]);
         assert_eq!(code, Some(128 + 6), "{transport}: {text}");
-        assert!(text.contains("kyocho-dsm: node 2 is dead: page 2 cannot be had"), "{text}");
+        assert!(text.contains("kyocho-dsm: node 2 is dead: page 2 is not available"), "{text}");
         assert!(text.contains("ended with exit code 75"), "{transport}: {text}");
     }
 }

@@ -126,7 +126,7 @@ fn a_node_that_ends_before_it_joins_is_told_to_all() {
             let command = with_program(&mut command, "die").env(VICTIM, victim);
             let output = command.output().unwrap();
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            let told = format!("node {victim} ended before all nodes had come together");
+            let told = format!("node {victim} ended before all nodes had joined");
             assert_eq!(text.matches(&told).count(), 2, "{command:?}: {text}");
             assert!(!text.contains("ending the nodes that are left"), "{command:?}: {text}");
         }

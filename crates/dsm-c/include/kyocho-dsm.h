@@ -69,7 +69,7 @@ int kyocho_dsm_share(uint32_t threads);
 int kyocho_dsm_sit(void);
 /* Gives it back, with no lock held: one that is held stays taken. */
 int kyocho_dsm_rise(void);
-/* Makes this thread the node's only one again; seats that nobody took are gone. EBUSY: a thread has its seat still. EAGAIN: there are none. */
+/* Makes this thread the node's only one again; seats that nobody took are gone. EBUSY: a thread still has its seat. EAGAIN: there are none. */
 int kyocho_dsm_unshare(void);
 
 /* This node's number, from 0, and how many there are; 0 where nothing was joined. */

@@ -182,7 +182,8 @@ unsafe extern "C" fn kyocho_dsm_region(number: *mut u32, region: *const CRegion)
         let number =
             unsafe { number.as_mut() }.ok_or_else(|| invalid("no place for the number"))?;
         // SAFETY: null, or what the header says.
-        let wanted = unsafe { region.as_ref() }.ok_or_else(|| invalid("no region is told of"))?;
+        let wanted =
+            unsafe { region.as_ref() }.ok_or_else(|| invalid("the region is a null pointer"))?;
         let settings = RegionSettings {
             bytes: wanted.bytes,
             placement: placement_of(wanted.placement, wanted.node)?,

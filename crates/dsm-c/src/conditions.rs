@@ -20,7 +20,7 @@ struct Condition {
 
 impl Condition {
     fn id(self) -> Result<ConditionId, Failure> {
-        let missing = "a condition variable that was not initialised: CONDVARINIT comes first";
+        let missing = "the condition variable was not initialised: use CONDVARINIT first";
         let id = (self.number != 0).then_some(ConditionId(self.number));
         id.ok_or_else(|| Failure::Invalid(missing.to_owned()))
     }

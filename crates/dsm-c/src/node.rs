@@ -69,18 +69,18 @@ impl fmt::Display for Failure {
         match self {
             Self::Dsm(why) => why.fmt(f),
             Self::NotJoined => {
-                f.write_str("this thread has no node: join first, on the thread that works")
+                f.write_str("this thread has no node: call kyocho_dsm_join on it first")
             }
             Self::Joined => f.write_str("this thread has a node already"),
-            Self::Aside => f.write_str("this thread stands aside for those with seats"),
-            Self::Seated => f.write_str("a thread has its seat still"),
-            Self::NoSeat => f.write_str("no seat is left: kyocho_dsm_share comes first"),
-            Self::NotWhole => f.write_str("only the thread that joined can do that"),
-            Self::Busy => f.write_str("somebody else has the lock"),
-            Self::TimedOut => f.write_str("somebody else had the lock all the time"),
+            Self::Aside => f.write_str("the node is shared: use a thread that has a seat"),
+            Self::Seated => f.write_str("a thread still has its seat"),
+            Self::NoSeat => f.write_str("no seat is left: call kyocho_dsm_share first"),
+            Self::NotWhole => f.write_str("only the thread that joined may do this"),
+            Self::Busy => f.write_str("the lock is held already"),
+            Self::TimedOut => f.write_str("the lock was not released in time"),
             Self::Invalid(what) => f.write_str(what),
             Self::Panicked => {
-                f.write_str("a defect of the library; a message is on standard error")
+                f.write_str("an internal error of the library; details are on standard error")
             }
         }
     }

@@ -46,7 +46,7 @@ impl Lock {
     pub(crate) fn id(self) -> Result<LockId> {
         if self.number == 0 {
             return Err(Failure::Invalid(
-                "a lock that was not initialised: LOCKINIT comes first".to_owned(),
+                "the lock was not initialised: use LOCKINIT first".to_owned(),
             ));
         }
         Ok(LockId(self.number))

@@ -61,7 +61,7 @@ thread_local! {
 }
 
 fn not_begun() -> Failure {
-    Failure::Invalid("the program has not begun: MAIN_INITENV comes first".to_owned())
+    Failure::Invalid("the program has not started: use MAIN_INITENV first".to_owned())
 }
 
 /// Does something with this thread's program.
@@ -83,8 +83,7 @@ impl Program {
     fn begin(bytes: usize) -> Result<Self> {
         let whole = bytes.max(MEMORY_BYTES_MIN).checked_next_multiple_of(PAGE_BYTES);
         let bytes = whole.and_then(|whole| whole.checked_add(PAGE_BYTES));
-        let bytes =
-            bytes.ok_or_else(|| Failure::Invalid("that much memory cannot be".to_owned()))?;
+        let bytes = bytes.ok_or_else(|| Failure::Invalid("the size is too large".to_owned()))?;
         enter(|| Ok(Dsm::join(Settings { memory_bytes: bytes, locks: LOCKS_MAX })?))?;
         let (memory, rank) = with(|dsm| {
             let array = dsm.allocate::<u32>(bytes / size_of::<u32>(), Placement::Cyclic)?;

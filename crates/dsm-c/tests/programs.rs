@@ -281,7 +281,7 @@ fn mistakes_of_a_program_in_parmacs_macros_end_it_by_name() {
     let prefix = Prefix::new("mistakes");
     let program = prefix.compile(&prefix.expand("mistakes.C"), Linkage::Dynamic);
     for (mistake, nodes, expected) in [
-        ("lock", 1, "node 0: a lock that was not initialised: LOCKINIT comes first"),
+        ("lock", 1, "node 0: the lock was not initialised: use LOCKINIT first"),
         ("memory", 1, "node 0: G_MALLOC of 1099511627776 bytes: "),
         ("barrier", 2, "a barrier of 5 processes among 2 nodes"),
         ("unlock", 2, "lock 1 is not held: acquire it first"),
@@ -291,7 +291,7 @@ fn mistakes_of_a_program_in_parmacs_macros_end_it_by_name() {
             "node 0: the program creates 2 processes beside the first, and runs on 2 nodes",
         ),
         ("few", 2, "the program has created 0 processes beside the first, and runs on 2 nodes"),
-        ("early", 1, "node 0: the program has not begun: MAIN_INITENV comes first"),
+        ("early", 1, "node 0: the program has not started: use MAIN_INITENV first"),
         ("flag", 1, "node 0: a process waits for a flag before there is another to set it"),
     ] {
         let (codes, [_, errors]) = prefix.run(&program, nodes, &[mistake]);

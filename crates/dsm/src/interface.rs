@@ -204,18 +204,18 @@ impl fmt::Display for DsmError {
             Self::OutOfRange(subject) => write!(f, "{subject} is outside of the layout"),
             Self::NotHeld(LockId(lock)) => write!(f, "lock {lock} is not held: acquire it first"),
             Self::AlreadyHeld(LockId(lock)) => write!(f, "lock {lock} is held already"),
-            Self::Misplaced(plan, why) => write!(f, "there cannot be {plan}: {why}"),
+            Self::Misplaced(plan, why) => write!(f, "cannot create {plan}: {why}"),
             Self::Discord(why) => why.fmt(f),
             Self::CallOutstanding => write!(f, "a call of this node has not returned"),
             Self::PeerLost(NodeId(node), subject) => {
-                write!(f, "node {node} is dead: {subject} cannot be had; save and exit")
+                write!(f, "node {node} is dead: {subject} is not available; save and exit")
             }
             Self::PeerLeft(NodeId(node), subject) => {
-                write!(f, "node {node} has left: {subject} cannot be had; save and exit")
+                write!(f, "node {node} has left: {subject} is not available; save and exit")
             }
             Self::PeerBroke(NodeId(node), breach, subject) => write!(
                 f,
-                "node {node} broke the protocol: {breach}; {subject} cannot be had; save and exit"
+                "node {node} broke the protocol: {breach}; {subject} is not available; save and exit"
             ),
         }
     }

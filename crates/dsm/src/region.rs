@@ -106,9 +106,11 @@ impl fmt::Display for Misplaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => write!(f, "it has no pages"),
-            Self::Beyond => write!(f, "it ends behind the shared space of 2^64 bytes"),
-            Self::Overlap => write!(f, "another region lies there"),
-            Self::TooMany => write!(f, "there are {REGIONS_MAX} regions, and no more can be"),
+            Self::Beyond => write!(f, "it ends beyond the shared space of 2^64 bytes"),
+            Self::Overlap => write!(f, "it overlaps another region"),
+            Self::TooMany => {
+                write!(f, "there are {REGIONS_MAX} regions already, which is the limit")
+            }
         }
     }
 }

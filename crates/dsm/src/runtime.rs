@@ -122,7 +122,7 @@ impl Dsm {
             Ok(counters) => Some(counters),
             Err(why) => {
                 last_words(&format!(
-                    "kyocho-dsm: node {}: counters are not to be seen: {why}",
+                    "kyocho-dsm: node {}: counters cannot be written: {why}",
                     me.0
                 ));
                 None

@@ -62,8 +62,8 @@ impl fmt::Display for Cause {
         f.write_str(match self {
             Self::Closed => "its connection ended",
             Self::Silent => "it was silent for longer than the deadline",
-            Self::Congested => "it takes nothing of what it is sent",
-            Self::Nonsense => "it sent nonsense",
+            Self::Congested => "it does not accept what it is sent",
+            Self::Nonsense => "it violated the protocol",
         })
     }
 }

@@ -31,7 +31,7 @@ pub enum Nonsense {
 impl fmt::Display for Nonsense {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Malformed => "it sent what is no message",
+            Self::Malformed => "it sent bytes that are no message",
             Self::OutOfRange => "it sent a message about something outside of the layout",
         })
     }

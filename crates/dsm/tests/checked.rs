@@ -115,7 +115,7 @@ fn what_is_lost_with_its_node_is_an_error_and_the_rest_can_be_read() {
         }
         node.barrier(FIRST, BarrierKind::Ordinary).unwrap();
         let dead = node.barrier(FIRST, BarrierKind::Ordinary).unwrap_err();
-        assert_eq!(dead.to_string(), "node 1 is dead: the barrier cannot be had; save and exit");
+        assert_eq!(dead.to_string(), "node 1 is dead: the barrier is not available; save and exit");
         let lost = node.get(FIRST, &array, 600).unwrap_err();
         let page = Subject::Page(PageId(1));
         assert!(

@@ -92,22 +92,22 @@ fn a_region_that_cannot_be_is_named_on_all_nodes_and_the_program_goes_on() {
         misplaced(dsm.region(at(APART, 0)).unwrap_err(), Misplaced::Empty);
         misplaced(dsm.region(at(u64::MAX - 4095, 2)).unwrap_err(), Misplaced::Beyond);
         misplaced(dsm.region(RegionSettings::of(usize::MAX)).unwrap_err(), Misplaced::Beyond);
-        let odd = "a region at 0x200000000001: it begins with a page, at a multiple of 4096";
+        let odd = "a region at 0x200000000001: its address must be a multiple of 4096";
         assert_eq!(said(dsm.region(at(APART + 1, 1))), odd);
         let nowhere = RegionSettings { placement: Placement::On(NodeId(3)), ..at(APART, 1) };
         assert_eq!(said(dsm.region(nowhere)), "node 3 is outside of the layout");
         // There are as many addresses.
         let large = said(dsm.region(at(APART, 1 << 33)));
-        assert!(large.contains("cannot make a region of 35184372088832 bytes"), "{large}");
+        assert!(large.contains("cannot create a region of 35184372088832 bytes"), "{large}");
         assert!(large.contains("Cannot allocate memory"), "{large}");
         // Only on node 1 does something lie there.
         let here = (dsm.rank() == 1).then(|| dsm.addresses(first).start);
         let taken = said(dsm.region(RegionSettings { here, ..at(APART, 4) }));
-        assert!(taken.starts_with("node 1 cannot make a region of 16384 bytes"), "{taken}");
+        assert!(taken.starts_with("node 1 cannot create a region of 16384 bytes"), "{taken}");
         assert!(taken.contains("File exists"), "{taken}");
         let here = (dsm.rank() == 2).then_some(4097);
         let crooked = said(dsm.region(RegionSettings { here, ..at(APART, 4) }));
-        assert!(crooked.starts_with("node 2 cannot make a region of 16384 bytes"), "{crooked}");
+        assert!(crooked.starts_with("node 2 cannot create a region of 16384 bytes"), "{crooked}");
         // Nodes that are not of one mind.
         let pages = if dsm.rank() == 2 { 5 } else { 4 };
         match dsm.region(at(APART, pages)).unwrap_err() {

@@ -429,7 +429,10 @@ fn another_version_is_named() {
         let newer = newer.join().unwrap();
         assert!(matches!(newer, Err(JoinError::Version(NodeId(0), VERSION))), "{newer:?}");
         let first = first.join().unwrap().unwrap_err().to_string();
-        assert!(first.contains("in time: 1; somebody was sent away: it speaks another"), "{first}");
+        assert!(
+            first.contains("in time: 1; a connection was rejected: it speaks another"),
+            "{first}"
+        );
     });
 }
 
@@ -439,7 +442,7 @@ fn who_does_not_come_and_who_is_not_there_are_named() {
     let mut place = clusters(&addresses).remove(0);
     place.join_within = Duration::from_millis(1);
     let missing = Tcp::join_by(&place, SETTINGS, &listeners[0]).unwrap_err();
-    assert_eq!(missing.to_string(), "nodes that did not come in time: 1, 2");
+    assert_eq!(missing.to_string(), "nodes that did not join in time: 1, 2");
     let mut place = clusters(&addresses).remove(1);
     place.join_within = Duration::from_millis(1);
     // Nobody serves the first port: who does, needs privileges.

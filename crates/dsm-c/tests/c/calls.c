@@ -65,7 +65,7 @@ static void regions(void) {
     CHECK(kyocho_dsm_fetch(words, 2 * 4096) == 0 && kyocho_dsm_fetch(words, 2 * 4096 + 1) == EINVAL);
     CHECK(words[nodes - 1] == nodes - 1 + 7 && words[1024] == 0);
     CHECK(kyocho_dsm_region(&number, &wanted) == EINVAL);
-    CHECK(kyocho_dsm_error(said, sizeof said) > 0 && strstr(said, "another region lies there"));
+    CHECK(kyocho_dsm_error(said, sizeof said) > 0 && strstr(said, "it overlaps another region"));
     wanted.address = KYOCHO_DSM_ANYWHERE;
     CHECK(kyocho_dsm_region(&number, &wanted) == EEXIST);
     wanted.here = NULL;

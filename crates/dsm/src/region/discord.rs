@@ -67,13 +67,13 @@ impl Discord {
 impl fmt::Display for Discord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { plan, by: NodeId(by), other: NodeId(other), instead } = self;
-        let same = "all nodes make the same regions in the same order";
+        let same = "all nodes must create the same regions in the same order";
         match instead {
-            Instead::Nothing => write!(f, "node {by} makes {plan}, node {other} none: {same}"),
+            Instead::Nothing => write!(f, "node {by} creates {plan}, node {other} none: {same}"),
             Instead::Other(another) => {
-                write!(f, "node {by} makes {plan}, node {other} {another}: {same}")
+                write!(f, "node {by} creates {plan}, node {other} {another}: {same}")
             }
-            Instead::Hindered(why) => write!(f, "node {other} cannot make {plan}: {why}"),
+            Instead::Hindered(why) => write!(f, "node {other} cannot create {plan}: {why}"),
         }
     }
 }

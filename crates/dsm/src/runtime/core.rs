@@ -391,7 +391,7 @@ impl Faulting for RegionFaults {
     fn fault(&self, offset: usize) -> Answer {
         let page = PageId(self.first.0 + (offset / PAGE_BYTES) as u64);
         if self.core.is_copy() {
-            super::last_words("kyocho-dsm: a process made by fork has no part of shared memory");
+            super::last_words("kyocho-dsm: a process made by fork cannot use shared memory");
             return Answer::Forward;
         }
         let why = match self.core.answer(page) {

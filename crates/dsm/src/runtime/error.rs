@@ -57,7 +57,7 @@ impl fmt::Display for Error {
                 "{bytes} bytes do not fit: {left} are left; ask for more shared memory when joining, or make a region"
             ),
             Self::Unaligned { address } => {
-                write!(f, "a region at {address:#x}: it begins with a page, at a multiple of 4096")
+                write!(f, "a region at {address:#x}: its address must be a multiple of 4096")
             }
             Self::Host(why) => write!(f, "the host refused: {why}"),
         }

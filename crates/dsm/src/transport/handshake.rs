@@ -179,14 +179,15 @@ impl fmt::Display for JoinError {
                  install one version everywhere"
             ),
             Self::NodeCount(NodeId(node), nodes) => {
-                write!(f, "node {node} counts {nodes} nodes: give all the same number")
+                write!(f, "node {node} expects {nodes} nodes: start all with the same number")
             }
             Self::Layout(NodeId(node)) => write!(
                 f,
-                "node {node} has another size of memory, number of locks or scheme: give all the same"
+                "node {node} has another size of memory, number of locks or scheme: \
+                 start all with the same"
             ),
             Self::Rank(NodeId(node)) => {
-                write!(f, "whoever listens in the place of node {node} has another rank")
+                write!(f, "the process at the address of node {node} has another rank")
             }
             Self::DuplicateRank(NodeId(node)) => write!(f, "two nodes have rank {node}"),
             Self::Unreachable(NodeId(node), address, why) => {
@@ -194,8 +195,8 @@ impl fmt::Display for JoinError {
             }
             Self::Missing(nodes, refusal) => {
                 let ranks: Vec<_> = nodes.iter().map(|node| node.0.to_string()).collect();
-                write!(f, "nodes that did not come in time: {}", ranks.join(", "))?;
-                refusal.map_or(Ok(()), |why| write!(f, "; somebody was sent away: {why}"))
+                write!(f, "nodes that did not join in time: {}", ranks.join(", "))?;
+                refusal.map_or(Ok(()), |why| write!(f, "; a connection was rejected: {why}"))
             }
             Self::Listen(address, why) => {
                 write!(f, "cannot listen at {address}: {why}; choose another port")
@@ -205,7 +206,7 @@ impl fmt::Display for JoinError {
                 "a cluster of {nodes} nodes: 1 to 4096 are possible, each with a rank below that"
             ),
             Self::Ended(NodeId(node), unreachable) => {
-                write!(f, "node {node} ended before all nodes had come together")?;
+                write!(f, "node {node} ended before all nodes had joined")?;
                 unreachable.as_ref().map_or(Ok(()), |(address, why)| {
                     write!(f, "; node {node} cannot be reached at {address}: {why}")
                 })
@@ -256,10 +257,10 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Self::Secret => "it does not know the secret",
             Self::Version => "it speaks another version of the protocol",
-            Self::NodeCount => "it counts another number of nodes",
+            Self::NodeCount => "it expects another number of nodes",
             Self::Layout => "it has another size of memory, number of locks or scheme",
             Self::Rank => "its rank was not expected",
-            Self::DuplicateRank => "a node of its rank is there already",
+            Self::DuplicateRank => "another node has its rank already",
             Self::Stranger => "it is no node",
         })
     }

@@ -92,14 +92,14 @@ fn what_is_said_of_a_region_that_was_refused_names_it_and_both_nodes() {
         DsmError::Discord(why).to_string()
     };
     let plan = "a region of 16384 bytes at 0x10000000000000 (Cyclic)";
-    let same = "all nodes make the same regions in the same order";
-    assert_eq!(discord(Instead::Nothing), format!("node 0 makes {plan}, node 2 none: {same}"));
+    let same = "all nodes must create the same regions in the same order";
+    assert_eq!(discord(Instead::Nothing), format!("node 0 creates {plan}, node 2 none: {same}"));
     let other = discord(Instead::Other(RegionPlan { pages: 1, ..PLAN }));
     let another = "a region of 4096 bytes at 0x10000000000000 (Cyclic)";
-    assert_eq!(other, format!("node 0 makes {plan}, node 2 {another}: {same}"));
+    assert_eq!(other, format!("node 0 creates {plan}, node 2 {another}: {same}"));
     let cannot = discord(Instead::Hindered(Hindrance::Host(12)));
     let words = "Cannot allocate memory (os error 12)";
-    assert_eq!(cannot, format!("node 2 cannot make {plan}: {words}"));
+    assert_eq!(cannot, format!("node 2 cannot create {plan}: {words}"));
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Core {
             if let Some(counted) = outside.counters.as_mut().filter(|counters| counters.are_due())
                 && let Err(why) = self.show_counters(counted)
             {
-                last_words(&format!("kyocho-dsm: counters are not to be seen any more: {why}"));
+                last_words(&format!("kyocho-dsm: counters can no longer be written: {why}"));
                 outside.counters = None;
             }
         }
@@ -87,7 +87,7 @@ fn end_with_launcher(me: NodeId, mut outside: Outside) -> Outside {
         core::iter::from_fn(|| launcher.news()).take(NEWS_MAX).any(|news| news == News::Gone)
     });
     if is_gone {
-        last_words(&format!("kyocho-dsm: node {}: its launcher has ended, and so does it", me.0));
+        last_words(&format!("kyocho-dsm: node {}: its launcher has ended, so it ends", me.0));
         drop(outside.counters.take());
         // It cannot fail: a process may always end itself.
         let _ended = kill_process(getpid(), Signal::KILL);
