@@ -1,4 +1,5 @@
-//! The program that stands in clients of the FreeBSD personality: the launcher, and behind it the emulation library. `kyocho-unix` has it built.
+//! The program in each client of the FreeBSD personality: the launcher, followed by the emulation
+//! library. The build script of `kyocho-unix` builds it.
 #![no_std]
 #![no_main]
 
@@ -6,7 +7,8 @@ use core::panic::PanicInfo;
 
 kyocho_arch::emulation_image!(begin);
 
-/// Where the launcher goes on when the program is mapped; `stack` is the host's first stack pointer.
+/// The launcher continues here once the program is mapped. `stack` is the host's first stack
+/// pointer.
 extern "C" fn begin(stack: u64) -> ! {
     kyocho_freebsd::begin(stack)
 }

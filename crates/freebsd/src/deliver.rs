@@ -1,7 +1,9 @@
-//! Giving a signal to the program: FreeBSD's frame for its handler, made from the host's; and back.
+//! Delivers a signal to the program: makes FreeBSD's frame for its handler from the host's, and
+//! copies changes back.
 //!
-//! The host has chosen the stack already: the program's alternate one or its own, as it wished. What the handler changes in its context, the program
-//! counter above all, goes back into the host's frame.
+//! The host has chosen the stack already: the program's alternate one or its ordinary one, as the
+//! program asked. What the handler changes in its context, above all the program counter, is copied
+//! into the host's frame.
 #![expect(unsafe_code, reason = "entered by the host; calls the program")]
 
 use crate::errno::Errno;
@@ -80,7 +82,7 @@ struct FreeBsdContext {
 const MACHINE_BYTES: u64 = 800;
 const CODE_SEGMENT: u64 = 0x43;
 const STACK_SEGMENT: u64 = 0x3b;
-/// No floating-point state in the frame: the host's has it.
+/// The frame has no floating-point state. The host's has.
 const NO_FLOAT: u64 = 0x10000;
 
 impl Machine {
@@ -122,7 +124,7 @@ impl Machine {
         }
     }
 
-    /// What the handler may have changed.
+    /// Copies what the handler may have changed.
     fn restore(&self, registers: &mut Registers) {
         *registers = Registers {
             rdi: self.rdi,
@@ -148,7 +150,7 @@ impl Machine {
     }
 }
 
-/// What FreeBSD says about a signal of which the host says `info`.
+/// FreeBSD's information about a signal for which the host gives `info`.
 pub(crate) fn translate(info: &Info) -> FreeBsdInfo {
     const CHILD: i32 = 17;
     const FAULTS: [i32; 5] = [4, 5, 7, 8, 11];
@@ -175,7 +177,7 @@ pub(crate) fn translate(info: &Info) -> FreeBsdInfo {
     ours
 }
 
-/// Why: FreeBSD's number.
+/// FreeBSD's number for the reason.
 fn code(info: &Info) -> i32 {
     const FLOAT: i32 = 8;
     const BY_USER: i32 = 0x10000;
@@ -187,14 +189,14 @@ fn code(info: &Info) -> i32 {
         (_, -3) => BY_USER | 5,
         (_, 0x80) => BY_USER | 6,
         (_, -6) => BY_USER | 7,
-        // Division and overflow of integers have each other's numbers.
+        // The numbers of integer division and integer overflow are exchanged.
         (FLOAT, 1) => 2,
         (FLOAT, 2) => 1,
         (_, code) => code,
     }
 }
 
-/// The host's handler of all signals that the program handles, and of memory faults.
+/// The host's handler of memory faults, and of all signals that the program handles.
 pub(crate) extern "C" fn on_signal(signal: u32, info: &Info, context: &mut Context) {
     let after = kyocho_arch::emulation::after_fault(context.registers.rip);
     if let (SEGV | BUS, Some(after)) = (signal, after) {
@@ -204,7 +206,7 @@ pub(crate) extern "C" fn on_signal(signal: u32, info: &Info, context: &mut Conte
     deliver(signal, info, context);
 }
 
-/// Has the program's handler called, or does what the program wants where there is none.
+/// Calls the program's handler, or does what the program asked for if it has none.
 pub(crate) fn deliver(signal: u32, info: &Info, context: &mut Context) {
     let ours = signals::from_host(signal);
     let action = signals::action(ours);
@@ -212,7 +214,7 @@ pub(crate) fn deliver(signal: u32, info: &Info, context: &mut Context) {
         const BY_PROCESSES: i32 = 0;
         let ignored = action.handler == 1 && info.code <= BY_PROCESSES;
         if !ignored {
-            // One that cannot end itself so goes on, and ends at the next fault.
+            // If the process cannot end itself here, it continues and ends at the next fault.
             let _ = end_by(signal);
         }
         return;
@@ -228,7 +230,7 @@ pub(crate) fn deliver(signal: u32, info: &Info, context: &mut Context) {
         spare: [0; 7],
     };
     let handler = core::ptr::with_exposed_provenance::<()>(action.handler as usize);
-    // SAFETY: the program says that a handler is there.
+    // SAFETY: the program says that a handler is at this address.
     let handler: extern "C" fn(u32, *const FreeBsdInfo, *mut FreeBsdContext) =
         unsafe { core::mem::transmute(handler) };
     handler(ours, &raw const info, &raw mut shown);
@@ -236,14 +238,16 @@ pub(crate) fn deliver(signal: u32, info: &Info, context: &mut Context) {
     shown.machine.restore(&mut context.registers);
 }
 
-/// Ends the process by `signal`, whose handler was ours alone: it arrives when the frame has gone.
+/// Ends the process by `signal`, which only this library handled. It arrives when the frame is
+/// gone.
 fn end_by(signal: u32) -> Answer {
     signals::reset(signal)?;
     let (process, thread) = (pass(number::GETPID, &[])?, pass(number::GETTID, &[])?);
     pass(number::TGKILL, &[process, thread, u64::from(signal)])
 }
 
-/// `sigwaitinfo` and its kin: waits for one of `set`; writes what came to `info`.
+/// `sigwaitinfo`, `sigtimedwait`, `sigwait`: waits for a signal in `set`, and writes its
+/// information to `info`.
 pub(crate) fn wait(set: u64, info: u64, timeout: u64) -> Result<u32, Errno> {
     let set = signals::set_to_host(user::read(set)?);
     let mut came = Info::NONE;

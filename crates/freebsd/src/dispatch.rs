@@ -1,8 +1,10 @@
-//! Which function does which call: the personality "FreeBSD amd64", as a table (Paper 2: personalities are tables).
+//! The function for each call number: the personality "FreeBSD amd64" as a table (Paper 2:
+//! personalities are tables).
 //!
 //! ```text
-//!   in    rax: number; rdi, rsi, rdx, r10, r8, r9: words; more behind the return address on the stack
-//!   out   carry clear: rax, and rdx where there are two values        carry set: rax is the error
+//!   in    rax: number; rdi, rsi, rdx, r10, r8, r9: words; further words are on the stack,
+//!         after the return address
+//!   out   carry clear: rax, and rdx if there are two values        carry set: rax is the error
 //! ```
 
 use crate::errno::Errno;
@@ -15,10 +17,10 @@ use crate::{
 };
 use crate::{threads, time, user, volumes};
 
-/// In the register of flags: the call failed.
+/// The carry bit of the flags: the call failed.
 const CARRY: u64 = 1;
 
-/// One call of the program's.
+/// One call of the program.
 #[derive(Debug)]
 struct Call<'a> {
     number: u64,
@@ -26,7 +28,7 @@ struct Call<'a> {
     context: &'a mut Context,
 }
 
-/// Does the call that `context` was interrupted at, and puts its result there.
+/// Makes the call at which `context` was interrupted, and stores the result there.
 pub(crate) fn serve(context: &mut Context) {
     let from = &context.registers;
     let words = [from.rdi, from.rsi, from.rdx, from.r10, from.r8, from.r9];
@@ -42,7 +44,7 @@ pub(crate) fn serve(context: &mut Context) {
 }
 
 impl Call<'_> {
-    /// `syscall` and `__syscall`: the number is the first word.
+    /// `syscall` and `__syscall`: the first word is the number.
     fn unwrap(&mut self) {
         const INDIRECT: [u64; 2] = [0, 198];
         if INDIRECT.contains(&self.number) {
@@ -52,7 +54,7 @@ impl Call<'_> {
         }
     }
 
-    /// A word behind those in registers.
+    /// A word after those in registers.
     fn on_stack(&self, index: u64) -> Answer {
         user::read(self.context.registers.rsp + 8 * (index + 1))
     }
@@ -111,7 +113,7 @@ impl Call<'_> {
         })
     }
 
-    /// The first `pipe`, with two values.
+    /// The original `pipe`, which returns two values.
     fn pipe(&mut self) -> Answer {
         let mut pair = [0_i32; 2];
         pass(number::PIPE2, &[crate::host::address(&mut pair), 0])?;
@@ -228,7 +230,7 @@ const AS_EFFECTIVE: u64 = 0x200;
 const MPROTECT: u32 = 10;
 const GETPRIORITY: u32 = 140;
 
-/// Calls that give their error as a value.
+/// For calls that return their error as a value.
 fn by_value(answer: Answer) -> Answer {
     Ok(answer.err().map_or(0, Errno::freebsd))
 }

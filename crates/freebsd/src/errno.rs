@@ -1,6 +1,7 @@
-//! Errors: inside the library the host's numbers, outside FreeBSD's. This is the one place where they meet.
+//! Error numbers. The library uses the host's, the program gets FreeBSD's. They are translated only
+//! here.
 
-/// An error of the host's, by its number there.
+/// An error, by the host's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) i32);
 
@@ -20,11 +21,12 @@ impl Errno {
     pub(crate) const NOPROTOOPT: Self = Self(92);
     pub(crate) const AFNOSUPPORT: Self = Self(97);
 
-    /// FreeBSD's number for it; `EIO` for what FreeBSD does not know.
+    /// FreeBSD's number for it; `EIO` if FreeBSD has none.
     pub(crate) const fn freebsd(self) -> u64 {
         const EIO: u8 = 5;
         let known = match self.0 {
-            // The errors of the seventh edition, but for one, have the same numbers everywhere.
+            // The errors of Seventh Edition UNIX have the same numbers everywhere, with one
+            // exception.
             11 => 35,
             1..=34 => self.0 as u8,
             _ => EIO,

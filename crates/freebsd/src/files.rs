@@ -1,22 +1,22 @@
-//! Opening files and descriptors: flags and commands.
+//! Opening files, and flags and commands of descriptors.
 
 use crate::errno::Errno;
 use crate::host::{Answer, DONE, address, address_of, number, pass};
 use crate::terminals;
 use crate::user::{self, plain};
 
-/// The directory that relative paths begin in; the same number on both.
+/// The directory in which relative paths begin. The number is the same on both systems.
 pub(crate) const HERE: u64 = -100_i64 as u64;
 
 /// FreeBSD's bits, and the host's.
 type Bits = [(u32, u32)];
 
-/// `bits` as the host has them; those that are not listed are not passed on.
+/// The host's bits for `bits`. Bits that are not listed are dropped.
 fn translated(bits: u32, list: &Bits) -> u32 {
     list.iter().filter(|(ours, _)| bits & ours == *ours).fold(0, |all, (_, host)| all | host)
 }
 
-/// What `open` is told, but for the access mode.
+/// Flags of `open`, except the access mode.
 #[rustfmt::skip]
 const OPEN: &Bits = &[
     (0x4, 0o4000), (0x8, 0o2000), (0x40, 0o20000), (0x80, 0o4_010_000), (0x100, 0o400_000), (0x200, 0o100), (0x400, 0o1000),
@@ -24,7 +24,8 @@ const OPEN: &Bits = &[
 ];
 const ACCESS: u32 = 3;
 const NO_FOLLOW: u32 = 0x100;
-/// For searching, or execution: for reading, which is what the UNIX server makes of it on the host, too.
+/// For searching or execution. The file is opened for reading, as by the UNIX server for Linux
+/// programs.
 const FOR_NAMING: u32 = 0x44_0000;
 
 fn open_flags(flags: u32) -> u32 {
@@ -36,27 +37,27 @@ fn open_flags(flags: u32) -> u32 {
 pub(crate) fn open(directory: u64, path: u64, flags: u64, mode: u64) -> Answer {
     let words = [directory, path, u64::from(open_flags(flags as u32)), mode];
     match pass(number::OPENAT, &words) {
-        // FreeBSD tells a link that is not to be followed from a circle of them.
+        // FreeBSD distinguishes a link that must not be followed from a circle of links.
         Err(Errno::LOOP) if flags as u32 & NO_FOLLOW != 0 => Err(Errno::MLINK),
         other => other,
     }
 }
 
-/// What calls with a directory are told.
+/// Flags of calls with a directory.
 const AT: &Bits =
     &[(0x100, 0x200), (0x200, 0x100), (0x400, 0x400), (0x800, 0x200), (0x4000, 0x1000)];
 
-/// The host's flags of a call with a directory.
+/// The host's flags for a call with a directory.
 pub(crate) fn at_flags(flags: u64) -> u64 {
     u64::from(translated(flags as u32, AT))
 }
 
-/// What pipes and sockets are made with, beside `O_CLOEXEC` and `O_NONBLOCK`.
+/// `pipe2`, whose flags are among those of `open`.
 pub(crate) fn pipe(pair: u64, flags: u64) -> Answer {
     pass(number::PIPE2, &[pair, u64::from(translated(flags as u32, OPEN))])
 }
 
-/// A lock, as FreeBSD describes it.
+/// FreeBSD's description of a lock.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Lock {
@@ -69,7 +70,7 @@ struct Lock {
 
 plain!(Lock);
 
-/// And as the host does.
+/// The host's description of a lock.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 struct HostLock {
@@ -97,7 +98,7 @@ pub(crate) fn control(file: u64, command: u64, word: u64) -> Answer {
     }
 }
 
-/// `dup2`, and what `fcntl` has of it.
+/// `dup2`, and the command of `fcntl` that does the same.
 pub(crate) fn duplicate(file: u64, to: u64, flags: u64) -> Answer {
     if file != to {
         return pass(number::DUP3, &[file, to, flags]);
@@ -142,7 +143,7 @@ fn lock(file: u64, command: u64, place: u64) -> Answer {
     DONE
 }
 
-/// `ioctl`: a terminal's settings, and the requests that have the same structures.
+/// `ioctl`: the settings of terminals, and requests whose structures are the same.
 pub(crate) fn request(file: u64, request: u64, word: u64) -> Answer {
     const REQUESTS: [(u32, u64); 12] = [
         (0x2000_6601, 0x5451), // FIOCLEX
@@ -166,9 +167,9 @@ pub(crate) fn request(file: u64, request: u64, word: u64) -> Answer {
     pass(number::IOCTL, &[file, *host, word])
 }
 
-/// `utimensat` and `futimens`: two times at `times`.
+/// `utimensat` and `futimens`, with two times at `times`.
 pub(crate) fn set_times(directory: u64, path: u64, times: u64, flags: u64) -> Answer {
-    /// FreeBSD's and the host's "now" and "as it is", in place of nanoseconds.
+    /// FreeBSD's and the host's values for "now" and "unchanged", in place of nanoseconds.
     const MARKS: [(i64, i64); 2] = [(-1, (1 << 30) - 1), (-2, (1 << 30) - 2)];
     let flags = at_flags(flags);
     if times == 0 {
@@ -182,7 +183,7 @@ pub(crate) fn set_times(directory: u64, path: u64, times: u64, flags: u64) -> An
     pass(number::UTIMENSAT, &[directory, path, address_of(&both), flags])
 }
 
-/// `utimes` and `futimes`: the same with microseconds.
+/// `utimes` and `futimes`: the same in microseconds.
 pub(crate) fn set_coarse_times(directory: u64, path: u64, times: u64, flags: u64) -> Answer {
     if times == 0 {
         return pass(number::UTIMENSAT, &[directory, path, 0, flags]);
@@ -194,7 +195,7 @@ pub(crate) fn set_coarse_times(directory: u64, path: u64, times: u64, flags: u64
     pass(number::UTIMENSAT, &[directory, path, address_of(&both), flags])
 }
 
-/// `sendfile`: from a file to a socket; 0 bytes mean all there are. Headers and trailers are not there.
+/// `sendfile`: from a file to a socket. 0 bytes mean all. Headers and trailers are not supported.
 pub(crate) fn send_file(words: &[u64; 6]) -> Answer {
     let [file, socket, offset, bytes, headers, sent_to] = *words;
     if headers != 0 {
@@ -218,7 +219,7 @@ pub(crate) fn send_file(words: &[u64; 6]) -> Answer {
     end
 }
 
-/// `__getcwd`, which says nothing but whether it could.
+/// `__getcwd`, which returns nothing but success or an error.
 pub(crate) fn current_directory(buffer: u64, bytes: u64) -> Answer {
     pass(number::GETCWD, &[buffer, bytes]).and(DONE)
 }

@@ -1,6 +1,7 @@
-//! What the host's kernel leaves on the stack for a signal handler, and reads again at its end: layouts of x86-64 Linux.
+//! The frame that the host's kernel pushes for a signal handler, and reads when the handler
+//! returns: layouts of x86-64 Linux.
 
-/// The interrupted registers. Written back when the handler returns.
+/// The interrupted registers. They are restored when the handler returns.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Registers {
@@ -29,7 +30,7 @@ pub(crate) struct Registers {
     pub(crate) fault_address: u64,
 }
 
-/// The alternate stack, as the host keeps it; what stands here when the handler returns is set.
+/// The alternate stack. When the handler returns, the host sets it to what is here.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct AlternateStack {
@@ -47,14 +48,14 @@ pub(crate) struct Context {
     pub(crate) link: u64,
     pub(crate) stack: AlternateStack,
     pub(crate) registers: Registers,
-    /// Where the floating-point state lies; and what nobody uses.
+    /// The address of the floating-point state. The words after it are unused.
     pub(crate) state: u64,
     pub(crate) reserved: [u64; 8],
-    /// The signals that are blocked when the handler has returned.
+    /// The signals that are blocked once the handler has returned.
     pub(crate) mask: u64,
 }
 
-/// `siginfo_t`: its members depend on the signal.
+/// `siginfo_t`. Its members depend on the signal.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Info {
@@ -68,7 +69,7 @@ pub(crate) struct Info {
 impl Info {
     pub(crate) const NONE: Self = Self { signal: 0, error: 0, code: 0, padding: 0, rest: [0; 14] };
 
-    /// Who sent it, or whose end it tells.
+    /// The process that sent the signal, or that ended.
     pub(crate) fn process(&self) -> i32 {
         self.rest[0] as i32
     }
@@ -87,7 +88,7 @@ impl Info {
         self.rest[1]
     }
 
-    /// Where the fault was.
+    /// The address of the fault.
     pub(crate) fn address(&self) -> u64 {
         self.rest[0]
     }

@@ -1,40 +1,42 @@
-//! The one door to the host: a system call with the words that it gets.
+//! The only way to the host: a system call with the words that it gets.
 //!
-//! The library and the program that it stands in are one protection domain: whatever the program makes the host do to its memory through us, it could do
-//! by itself. What the library must not lose lies where nobody can map anything, or in variables of its own that the host is given for one call.
+//! The library and the program are one protection domain. Whatever the program makes the host do to
+//! its memory through the library, it could do by itself. What the library must not lose is at
+//! addresses that the program cannot map, or in variables that are lent to the host for one call.
 #![expect(unsafe_code, reason = "system calls")]
 
 use crate::errno::Errno;
 
-/// What a call ends with.
+/// The result of a call.
 pub(crate) type Answer = Result<u64, Errno>;
 
-/// What a call ends with that has nothing to say.
+/// The result of a call that returns nothing.
 pub(crate) const DONE: Answer = Ok(0);
 
-/// Makes the host's call `number`; words that are not given are 0.
+/// Makes the host's call `number`. Missing words are 0.
 pub(crate) fn pass(number: u32, words: &[u64]) -> Answer {
     let mut all = [0; 6];
     for (to, from) in all.iter_mut().zip(words) {
         *to = *from as usize;
     }
-    // SAFETY: addresses among the words are the program's, whose memory is not ours to guard, or of variables that callers borrow to us (`address`).
+    // SAFETY: addresses among the words are the program's own, whose memory this library does not
+    // protect, or those of variables that the callers lend (`address`).
     let answer = unsafe { kyocho_arch::system_call(number as usize, all) };
     const ERRORS: isize = -4095;
     if (ERRORS..0).contains(&answer) { Err(Errno(-answer as i32)) } else { Ok(answer as u64) }
 }
 
-/// Where a variable lies that the host reads or writes in the call that follows.
+/// The address of a variable that the host reads or writes in the call that follows.
 pub(crate) fn address<T>(variable: &mut T) -> u64 {
     (&raw mut *variable).expose_provenance() as u64
 }
 
-/// Where a variable lies that the host only reads.
+/// The address of a variable that the host only reads.
 pub(crate) fn address_of<T>(variable: &T) -> u64 {
     (&raw const *variable).expose_provenance() as u64
 }
 
-/// The host's numbers of the calls that are made by name. A test compares them with the C library's.
+/// The host's call numbers that are used by name. A test compares them with the C library's.
 pub(crate) mod number {
     macro_rules! numbers {
         ($($name:ident = $number:literal as $libc:ident),* $(,)?) => {

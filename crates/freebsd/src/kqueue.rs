@@ -1,13 +1,17 @@
-//! Queues of events (`kqueue`) on the host's `epoll`.
+//! Event queues (`kqueue`) on the host's `epoll`.
 //!
 //! ```text
-//!   kqueue ─► epoll descriptor ─ registered: descriptors, with their number; the queue's bell, an eventfd, for events of the program's own (EVFILT_USER)
-//!   kqueue ─► a descriptor that becomes readable when it is due, for each event of time (EVFILT_TIMER)
-//!   QUEUES[k]  which descriptor, bell, notes ─► one note a descriptor: what the program attached to its reading and its writing
+//!   kqueue ─► epoll descriptor ─ registered:
+//!               descriptors, with their numbers
+//!               the queue's bell, an eventfd, for the program's own events (EVFILT_USER)
+//!               for each timer (EVFILT_TIMER), a descriptor that is readable when it is due
+//!   QUEUES[k]   descriptor, bell, notes ─► a note for each descriptor: what the program
+//!               attached to its reading and its writing
 //! ```
 //!
-//! All is words that are read and written as a whole, because handlers of signals may come in between, and threads: two of them that change the same
-//! filter of the same descriptor at a time get one of the two orders for each word.
+//! All state is words that are read and written as a whole, because signal handlers and other
+//! threads may intervene. If two threads change the same filter of the same descriptor at once,
+//! each word gets one of the two values.
 
 mod notes;
 mod timers;
@@ -23,7 +27,7 @@ use timers::TIMERS;
 #[repr(C)]
 pub(crate) struct Event {
     pub(crate) ident: u64,
-    /// Filter in the low half, flags above.
+    /// The filter in the low half, flags above.
     pub(crate) filter_flags: u32,
     pub(crate) filter_words: u32,
     pub(crate) data: u64,
@@ -65,10 +69,10 @@ impl Event {
     }
 }
 
-/// The host's event: its bits, and the word that was registered. Packed, in twelve bytes.
+/// The host's event: its bits, and the word that was registered. Packed, twelve bytes.
 type HostEvent = [u32; 3];
 
-/// What the host is asked about, and says.
+/// The host's event bits.
 mod host {
     pub(super) const READABLE: u32 = 0x1;
     pub(super) const WRITABLE: u32 = 0x4;
@@ -83,7 +87,7 @@ mod host {
 
 /// The word of a queue's own bell.
 const BELL: u32 = u32::MAX;
-/// Most events that the host is asked for at a time.
+/// Most events that are requested from the host at a time.
 const EVENTS_MAX: usize = 32;
 
 /// `kqueue`.
@@ -96,7 +100,7 @@ pub(crate) fn create() -> Answer {
         pass(number::EPOLL_CTL, &[file, host::ADD, bell, address_of(&event)])
             .and_then(|_| Queue::take(file as i32, bell as i32))
             .inspect_err(|_| {
-                // Nobody else knows of it.
+                // No other thread knows the descriptor.
                 let _ = pass(number::CLOSE, &[bell]);
             })
     });
@@ -109,7 +113,7 @@ pub(crate) fn create() -> Answer {
     }
 }
 
-/// `close`, of a queue or of anything else.
+/// `close`, of a queue or any other descriptor.
 pub(crate) fn close(file: u64) -> Answer {
     if let Some(queue) = Queue::find(file as i32) {
         queue.give_back();
@@ -117,7 +121,7 @@ pub(crate) fn close(file: u64) -> Answer {
     pass(number::CLOSE, &[file])
 }
 
-/// Where events are told, and how many were.
+/// The place for events that are reported, and how many were.
 struct Told {
     layout: Layout,
     place: u64,
@@ -130,7 +134,7 @@ impl Told {
         self.count < self.room
     }
 
-    /// Tells `event`: whether there was room for it.
+    /// Reports `event`. Returns whether there was room.
     fn put(&mut self, event: &Event) -> Result<bool, Errno> {
         let has_room = self.has_room();
         if has_room {
@@ -141,19 +145,19 @@ impl Told {
     }
 }
 
-/// How events lie in the program's memory.
+/// The layout of events in the program's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Without the last words, as before version 12.
+    /// Without the last words, as before FreeBSD 12.
     Old,
     New,
 }
 
-/// The old layout's words.
+/// The words of the old layout.
 type OldEvent = [u64; 4];
 
 impl Layout {
-    /// Where the event at `index` of the list at `place` lies.
+    /// The address of event `index` of the list at `place`.
     fn address(self, place: u64, index: u64) -> u64 {
         let bytes = match self {
             Self::Old => size_of::<OldEvent>(),
@@ -189,7 +193,7 @@ impl Layout {
     }
 }
 
-/// A count that the host reads as an `int`; less than none is none.
+/// A count that the host reads as an `int`. Negative counts are 0.
 fn count(word: u64) -> u64 {
     u64::try_from(word as i32).unwrap_or(0)
 }
@@ -234,7 +238,7 @@ impl Queue {
         let filter = note.filter(change.filter() == READ);
         if change.flags() & ADD != 0 {
             let fresh = State::from_flags(change.flags());
-            // A descriptor that is new to the host makes what we have noted of its number old.
+            // If the descriptor is new to the host, the note about its number is obsolete.
             let event: HostEvent = [fresh.wanted(change.filter() == READ), descriptor as u32, 0];
             let words = [file, host::ADD, descriptor as u64, address_of(&event)];
             match pass(number::EPOLL_CTL, &words) {
@@ -249,7 +253,7 @@ impl Queue {
         self.register(file, descriptor, note)
     }
 
-    /// Tells the host what is wanted of a descriptor now.
+    /// Registers with the host what the program wants of a descriptor now.
     fn register(&self, file: u64, descriptor: i32, note: &Note) -> Result<(), Errno> {
         let wanted = note.wanted();
         let event: HostEvent = [wanted, descriptor as u32, 0];
@@ -271,9 +275,9 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for events and tells them.
+    /// Waits for events and reports them.
     fn gather(&self, file: u64, limit: u64, told: &mut Told) -> Result<(), Errno> {
-        // A descriptor may be ready for both, which makes two events of one.
+        // A descriptor may be ready for reading and writing, which are two events.
         let most = (told.room as usize / 2).clamp(1, EVENTS_MAX);
         loop {
             let mut ready = [[0_u32; 3]; EVENTS_MAX];
@@ -282,7 +286,8 @@ impl Queue {
             for event in &ready[..count.min(most)] {
                 self.tell(file, event, told)?;
             }
-            // What was for others, or for nobody any more, is no event. Who gave a limit is not kept beyond it.
+            // Events that another thread took, or that are no longer wanted, do not count. A call
+            // with a time limit is not kept beyond it.
             if told.count > 0 || limit != 0 {
                 return Ok(());
             }
@@ -324,7 +329,7 @@ impl Queue {
             let flags = filter.state().told_flags() | end;
             let data = if side == READ { waiting_bytes(descriptor) } else { 1 };
             let event = Event::new(descriptor as u64, side, flags, data, filter.user());
-            // Where there is no room, the host shall tell it another time.
+            // If there is no room, the host must report it again.
             again |= !told.put(&event)? || filter.after_telling();
         }
         if again { self.register(file, descriptor, note) } else { Ok(()) }
@@ -351,7 +356,7 @@ impl Queue {
     }
 }
 
-/// How much can be read; 1 where that cannot be said, as of a socket that somebody wants to connect to.
+/// How much can be read; 1 if that is unknown, as for a socket with a waiting connection.
 fn waiting_bytes(descriptor: i32) -> u64 {
     const READABLE_BYTES: u64 = 0x541b;
     let mut bytes = 0_i32;
@@ -360,7 +365,7 @@ fn waiting_bytes(descriptor: i32) -> u64 {
 }
 
 impl Filter {
-    /// `EV_DELETE`, `EV_ENABLE`, `EV_DISABLE` of a filter that is there.
+    /// `EV_DELETE`, `EV_ENABLE`, `EV_DISABLE` of a filter that exists.
     fn change(&self, flags: u16) -> Result<(), Errno> {
         let state = self.state();
         if !state.is_there() {
@@ -376,7 +381,7 @@ impl Filter {
         Ok(())
     }
 
-    /// What becomes of a filter whose event was told; whether the host must learn of it.
+    /// Updates a filter whose event was reported. Returns whether the host must be told.
     fn after_telling(&self) -> bool {
         let state = self.state();
         if state.is_once() {
@@ -388,12 +393,12 @@ impl Filter {
     }
 }
 
-/// A new process has no queues of its parent's.
+/// A new process has none of its parent's queues.
 pub(crate) fn after_fork() {
     Queue::forget_all();
 }
 
-/// Two words are all the program's flags that the library keeps.
+/// The library keeps only two of the program's flags.
 impl State {
     fn from_flags(flags: u16) -> Self {
         let kept = flags & (ONCE | CLEAR | DISPATCH);
@@ -412,12 +417,12 @@ impl State {
         self.flags() & DISPATCH != 0
     }
 
-    /// What an event says of how it was registered.
+    /// The flags in an event that come from its registration.
     fn told_flags(self) -> u16 {
         self.flags() & (ONCE | CLEAR | DISPATCH)
     }
 
-    /// What the host shall look for.
+    /// The events that the host must watch for.
     fn wanted(self, reading: bool) -> u32 {
         let on_change = if self.flags() & CLEAR != 0 { host::ON_CHANGE } else { 0 };
         match (self.is_active(), reading) {
@@ -429,7 +434,8 @@ impl State {
 }
 
 impl Note {
-    /// What the host shall look for, of both. Who wants to be told again and again is, for both.
+    /// The events that the host must watch for, for reading and writing. If either wants repeated
+    /// reports, both get them.
     fn wanted(&self) -> u32 {
         let [read, write] = [true, false].map(|side| (self.filter(side).state(), side));
         let both = read.0.wanted(true) | write.0.wanted(false);

@@ -1,22 +1,27 @@
-//! The emulation library of the FreeBSD personality: it stands in each client of the UNIX server that runs a FreeBSD program (Paper 2).
+//! The emulation library of the FreeBSD personality. It is in each client of the UNIX server that
+//! runs a FreeBSD program (Paper 2).
 //!
 //! ```text
-//!   program: syscall ──► host's filter: not the library's ──► SIGSYS ─► trap: number, words ─► dispatch ─► the host's call, made here ─► host's filter:
-//!   program ◄── registers, carry ◄────────────────────────────────────────────┘                             native, served or refused as for Linux programs
+//!   program: syscall ──► host's filter: not from the library ──► SIGSYS ─► trap: number, words
+//!                                      ─► dispatch ─► the host's call, made by the library
+//!                                      ─► host's filter: native, served or refused, as for Linux
+//!   program ◄── registers, carry ◄───────┘
 //!
 //!   signal ──► deliver: FreeBSD's frame ─► the program's handler ─► back into the host's frame
 //! ```
 //!
-//! Paper 2's personalities are tables in front of one server: so here. What a call means is decided in the program's own process, without a privilege; what
-//! it may do, by the filter and the server, which know no personality. A hostile program that changes this library gains nothing: it could make the host's calls
-//! itself.
+//! Paper 2's personalities are tables in front of one server, and so is this one. The program's own
+//! process decides what a call means, without privileges. The filter and the server decide what it
+//! may do, and they know no personality. A hostile program that changes this library gains nothing,
+//! because it could make the host's calls itself.
 //!
-//! Entered from `trap` and [`begin`] alone. It has no thread-local storage (that is the program's), allocates nothing, and takes no lock: a signal
-//! may come anywhere.
+//! The library is entered through `trap` and [`begin`] alone. It has no thread-local storage (that
+//! is the program's), allocates nothing, and takes no lock, because a signal may come at any time.
 //!
-//! **Invariant:** the code stands where no client can map, and only calls from there reach the host; all others trap.
+//! **Invariant:** the code is at addresses that the client cannot map. Only calls from there reach
+//! the host; all others trap.
 //!
-//! **Invariant:** memory of the program is copied in and out (`user`), never referred to.
+//! **Invariant:** memory of the program is copied in and out (`user`); no reference to it is made.
 #![cfg_attr(not(test), no_std)]
 #![cfg(target_arch = "x86_64")]
 
@@ -46,7 +51,7 @@ mod volumes;
 
 use frame::{Context, Info};
 
-/// The host's handler of calls that the filter stopped, and of `SIGSYS` that somebody sent.
+/// The host's handler of calls that the filter trapped, and of a `SIGSYS` that was sent.
 extern "C" fn trap(signal: u32, info: &Info, context: &mut Context) {
     const BY_FILTER: i32 = 1;
     if info.code == BY_FILTER {
@@ -56,7 +61,7 @@ extern "C" fn trap(signal: u32, info: &Info, context: &mut Context) {
     }
 }
 
-/// Begins the program that the launcher has mapped; `stack` is as the host gave it.
+/// Starts the program that the launcher has mapped. `stack` is the host's first stack pointer.
 pub fn begin(stack: u64) -> ! {
     start::start(stack)
 }

@@ -1,4 +1,5 @@
-//! Which signals are blocked. The host's frame says which are when it has gone, so that is where a change is made.
+//! The signals that are blocked. When a handler's frame is gone, the host sets the mask that is in
+//! the frame. So the mask is changed there.
 
 use crate::errno::Errno;
 use crate::frame::Context;
@@ -49,7 +50,7 @@ mod tests {
     #[test]
     fn blocking_and_unblocking_change_the_frame_and_tell_what_was() {
         let mut context = Context::default();
-        // SIGUSR1 and SIGUSR2, as FreeBSD numbers them.
+        // SIGUSR1 and SIGUSR2 in FreeBSD's numbers.
         let (set, mut told) = ([1_u32 << 29 | 1 << 30, 0, 0, 0], [9_u32; 4]);
         assert_eq!(change(1, address_of(&set), address(&mut told), &mut context), Ok(0));
         assert_eq!(told, [0; 4]);

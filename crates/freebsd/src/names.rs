@@ -1,6 +1,6 @@
-//! What FreeBSD's system calls are called, for the log and the trace.
+//! The names of FreeBSD's system calls, for the log and the trace.
 
-/// The name of call `number`, where it has one.
+/// The name of call `number`, if it has one.
 #[must_use]
 pub fn of(number: u32) -> Option<&'static str> {
     let number = u16::try_from(number).ok()?;

@@ -1,4 +1,4 @@
-//! Processes: their ends, and limits.
+//! Processes: waiting for them, signalling them, and their limits.
 
 use crate::deliver;
 use crate::errno::Errno;
@@ -7,12 +7,12 @@ use crate::host::{Answer, DONE, address, address_of, number, pass};
 use crate::signals;
 use crate::user;
 
-/// A host's status of a process that stopped or ended, as FreeBSD tells it.
+/// FreeBSD's status for the host's status of a process that stopped or ended.
 fn status(host: i32) -> i32 {
     const GOES_ON: i32 = 0xffff;
     const SIGNAL: i32 = 0x7f;
     const STOPPED: i32 = 0x7f;
-    /// Which is the number of the signal.
+    /// FreeBSD uses the number of the signal.
     const CONTINUED: i32 = 0x13;
     let ours = |signal: i32| signals::from_host(signal as u32) as i32;
     if host == GOES_ON {
@@ -25,7 +25,7 @@ fn status(host: i32) -> i32 {
     }
 }
 
-/// What a wait is told: FreeBSD's bits, and those of `wait4` and `waitid`.
+/// Options of waits: FreeBSD's bits, and those of `wait4` and `waitid`.
 const OPTIONS: [(u64, u64); 5] = [(1, 1), (2, 2), (4, 8), (8, 0x100_0000), (16, 4)];
 
 fn options(ours: u64) -> u64 {
@@ -34,7 +34,7 @@ fn options(ours: u64) -> u64 {
 
 /// `wait4`.
 pub(crate) fn wait(process: u64, place: u64, wanted: u64, usage: u64) -> Answer {
-    /// Ended ones are always meant, and `wait4` takes none of the others.
+    /// Ended processes are always included, and `wait4` rejects the others.
     const KNOWN: u64 = 7;
     let mut host = 0_i32;
     let ended =
@@ -45,7 +45,7 @@ pub(crate) fn wait(process: u64, place: u64, wanted: u64, usage: u64) -> Answer 
     Ok(ended)
 }
 
-/// `wait6`: who is waited for by kind and number, and more is told.
+/// `wait6`: waits for processes by kind and number, and returns more information.
 pub(crate) fn wait_by_kind(words: &[u64; 6]) -> Answer {
     let [kind, id, place, wanted, usage, info] = *words;
     const KINDS: [(u64, u64); 3] = [(0, 1), (2, 2), (7, 0)];
@@ -59,7 +59,7 @@ pub(crate) fn wait_by_kind(words: &[u64; 6]) -> Answer {
     }
     user::write_if_wanted(place, &status_of(&came))?;
     if usage != 0 {
-        // Its own, and its children's, of which the host tells together.
+        // The usage of the process and of its children. The host returns both as one.
         user::write(usage, &used)?;
         user::write(usage + size_of_val(&used) as u64, &[0_u64; 18])?;
     }
@@ -67,7 +67,7 @@ pub(crate) fn wait_by_kind(words: &[u64; 6]) -> Answer {
     Ok(came.process() as u64)
 }
 
-/// The status that says what `info` says.
+/// The status that corresponds to `info`.
 fn status_of(info: &Info) -> i32 {
     const WITH_CORE: i32 = 0x80;
     status(match (info.code, info.status()) {
@@ -95,7 +95,7 @@ pub(crate) fn send_to_thread_of(process: u64, thread: u64, signal: u64) -> Answe
     pass(number::TGKILL, &[process, thread, wanted(signal)?])
 }
 
-/// The signal to be sent; 0 asks whether somebody is there.
+/// The signal to send. 0 asks whether the process exists.
 fn wanted(signal: u64) -> Result<u64, Errno> {
     match signal as u32 {
         0 => Ok(0),
@@ -103,7 +103,7 @@ fn wanted(signal: u64) -> Result<u64, Errno> {
     }
 }
 
-/// FreeBSD's numbers of limits, from 0, as the host's; 255: there is none.
+/// The host's number for each of FreeBSD's limits, from 0. 255: there is none.
 const LIMITS: [u8; 12] = [0, 1, 2, 3, 4, 5, 8, 6, 7, 255, 9, 9];
 const UNLIMITED: u64 = i64::MAX as u64;
 
@@ -130,7 +130,7 @@ pub(crate) fn set_limit(id: u64, place: u64) -> Answer {
     pass(number::PRLIMIT64, &[0, limit(id)?, address_of(&both), 0])
 }
 
-/// `getdtablesize`: descriptors that it may have.
+/// `getdtablesize`: how many descriptors the process may have.
 pub(crate) fn descriptors() -> Answer {
     const DESCRIPTORS: u64 = 8;
     let mut both = [0_u64; 2];

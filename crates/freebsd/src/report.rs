@@ -1,37 +1,39 @@
-//! What the UNIX server is told of this personality: calls that are not there, and all others where it shows them.
+//! Reports to the UNIX server: calls that are not implemented, and all others if the server shows
+//! them.
 
 use crate::host::pass;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The served call that reports: what, the number of a FreeBSD call, three of its words.
+/// The served call that reports. Its words: the kind, the number of a FreeBSD call, and three of
+/// its words.
 pub const REPORT: u32 = 0x0b59_0003;
 /// Asks whether calls are shown.
 pub const ASK: u64 = 0;
-/// A call that is about to be made.
+/// A call is about to be made.
 pub const SHOWN: u64 = 1;
-/// A call that is not there.
+/// A call is not implemented.
 pub const MISSING: u64 = 2;
 
 static SHOWING: AtomicBool = AtomicBool::new(false);
 
-/// Learns whether calls are shown.
+/// Asks the server whether calls are shown.
 pub(crate) fn ask() {
     SHOWING.store(pass(REPORT, &[ASK]) == Ok(1), Relaxed);
 }
 
-/// Shows a call, if somebody looks.
+/// Reports a call, if calls are shown.
 pub(crate) fn show(call: u64, words: &[u64; 6]) {
     if SHOWING.load(Relaxed) {
         tell(SHOWN, call, words);
     }
 }
 
-/// Names a call that is not there.
+/// Reports a call that is not implemented.
 pub(crate) fn miss(call: u64, words: &[u64; 6]) {
     tell(MISSING, call, words);
 }
 
 fn tell(what: u64, call: u64, words: &[u64; 6]) {
-    // A server that is gone ends this process.
+    // If the server is gone, this process is being ended.
     let _ = pass(REPORT, &[what, call, words[0], words[1], words[2], words[3]]);
 }

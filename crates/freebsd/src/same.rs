@@ -1,6 +1,6 @@
-//! Calls that mean the same on both systems, with the same arguments: numbers alone differ.
+//! Calls with the same meaning and the same arguments on both systems. Only their numbers differ.
 
-/// FreeBSD's number and the host's, by FreeBSD's.
+/// FreeBSD's number and the host's, in the order of FreeBSD's.
 #[rustfmt::skip]
 const SAME: [(u16, u16); 71] = [
     (1, 231), (3, 0), (4, 1), (9, 86), (10, 87), (12, 80), (13, 81), (15, 90), (16, 92), (20, 39), (23, 105), (24, 102),
@@ -12,11 +12,11 @@ const SAME: [(u16, u16); 71] = [
     (480, 77), (496, 258), (500, 267), (501, 264), (502, 266),
 ];
 
-/// And those that came later.
+/// Calls that were added later.
 #[rustfmt::skip]
 const LATER: [(u16, u16); 3] = [(550, 75), (563, 318), (569, 326)];
 
-/// The host's number for `call`, where that is all there is to change.
+/// The host's number for `call`, if nothing else has to be changed.
 pub(crate) fn number(call: u64) -> Option<u32> {
     let call = u16::try_from(call).ok()?;
     let list: &[(u16, u16)] = if call < LATER[0].0 { &SAME } else { &LATER };

@@ -1,29 +1,32 @@
-//! Signals: their numbers, sets of them, and what the program wants done with each.
+//! Signals: their numbers, sets of them, and the program's action for each.
 //!
-//! The host knows one handler for all, `deliver`, and the signals that the program blocks; which handler of the program's it is stands in a table here.
+//! The host has one handler for all, `deliver`, and the mask of the program. The table here
+//! contains the program's own handlers.
 //!
-//! **Invariant:** `SIGSYS` is never blocked and always ours: a system call that traps while it is blocked ends the process. Nor are memory faults, by which
-//! the library learns of addresses that are none.
+//! **Invariant:** `SIGSYS` is never blocked, and its handler is always the library's, because a
+//! system call that traps while it is blocked ends the process. The same holds for memory faults,
+//! by which the library detects addresses that are not mapped.
 
 use crate::errno::Errno;
 use crate::host::{Answer, DONE, address, address_of, number, pass};
 use crate::user::{self, plain};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Signals of the host that this library needs for itself.
+/// Signals of the host that the library uses itself.
 pub(crate) const BUS: u32 = 7;
 pub(crate) const SEGV: u32 = 11;
 pub(crate) const SYS: u32 = 31;
-/// A FreeBSD program's signals are numbered from 1 up to this.
+/// FreeBSD's signals are numbered from 1 to this.
 const SIGNALS_MAX: usize = 128;
-/// FreeBSD's, for what it does not say of itself.
+/// FreeBSD's numbers of signals that need special treatment.
 const KILL: u32 = 9;
 const STOP: u32 = 17;
-/// Where real-time signals begin: FreeBSD, host; and how many both have.
+/// The first real-time signals of FreeBSD and of the host, and how many exist on both.
 const REAL_TIME: (u32, u32) = (65, 34);
 const REAL_TIME_COUNT: u32 = 31;
 
-/// The host's number of each, from 0. Those that it does not have are two that no program of its own uses.
+/// The host's number for each, from 0. FreeBSD's signals that the host lacks are mapped to two that
+/// the host's programs do not use.
 #[rustfmt::skip]
 const HOST: [u8; 34] = [
     0, 1, 2, 3, 4, 5, 6, 16, 8, 9, 7, 11, 31, 13, 14, 15, 23, 19, 20, 18, 17, 21, 22, 29, 24, 25, 26, 27, 28, 30, 10, 12, 32, 33,
@@ -40,7 +43,7 @@ pub(crate) fn to_host(signal: u32) -> Option<u32> {
     }
 }
 
-/// FreeBSD's number of a signal of the host; 0 where there is none.
+/// FreeBSD's number for a signal of the host; 0 if there is none.
 pub(crate) fn from_host(signal: u32) -> u32 {
     let (ours, theirs) = REAL_TIME;
     if (theirs..theirs + REAL_TIME_COUNT).contains(&signal) {
@@ -56,7 +59,7 @@ const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
 }
 
-/// What the host never blocks.
+/// Signals that the host never blocks.
 const NEVER_BLOCKED: u64 = bit(SYS) | bit(SEGV) | bit(BUS);
 
 /// The host's set, without those that must not be blocked.
@@ -80,7 +83,7 @@ pub(crate) fn set_from_host(set: u64) -> Set {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Action {
-    /// 0: the default, 1: ignored.
+    /// 0: the default action; 1: ignored.
     pub(crate) handler: u64,
     pub(crate) flags: u32,
     pub(crate) mask: Set,
@@ -90,13 +93,14 @@ pub(crate) struct Action {
 plain!(Action);
 
 impl Action {
-    /// Whether the program wants to be called.
+    /// Whether it is a handler to be called.
     pub(crate) fn is_handled(&self) -> bool {
         self.handler > 1
     }
 }
 
-/// FreeBSD's flags, and the host's. That a handler wants to know more than the number makes no difference to the host.
+/// FreeBSD's flags and the host's. The flag for additional information has no counterpart: the host
+/// always provides it.
 const FLAGS: [(u32, u64); 6] = [
     (0x01, 0x0800_0000), // alternate stack
     (0x02, 0x1000_0000), // restart
@@ -111,7 +115,7 @@ const RESTORER: u64 = 0x0400_0000;
 const ALTERNATE_STACK: u64 = 0x0800_0000;
 const MAY_INTERRUPT_ITSELF: u64 = 0x4000_0000;
 
-/// What the host is told.
+/// The host's `struct sigaction`.
 #[repr(C)]
 struct HostAction {
     handler: u64,
@@ -134,7 +138,7 @@ static TABLE: [Entry; SIGNALS_MAX + 1] = [const {
     }
 }; SIGNALS_MAX + 1];
 
-/// What the program wants done with FreeBSD signal `signal`.
+/// The program's action for FreeBSD signal `signal`.
 pub(crate) fn action(signal: u32) -> Action {
     let entry = &TABLE[signal as usize % TABLE.len()];
     Action {
@@ -154,14 +158,15 @@ fn keep(signal: u32, action: &Action) {
     entry.handler.store(action.handler, Relaxed);
 }
 
-/// A handler that wanted to be called once has been.
+/// Resets a handler that is to be called only once.
 pub(crate) fn note_call(signal: u32, action: &Action) {
     if action.flags & ONCE != 0 {
         keep(signal, &Action { handler: 0, ..*action });
     }
 }
 
-/// Makes `handler` the host's for `signal`, which traps and memory faults need from the first instruction on.
+/// Installs `handler` at the host for `signal`. Traps and memory faults need theirs from the first
+/// instruction on.
 pub(crate) fn install(signal: u32, handler: u64, flags: u64, mask: u64) -> Answer {
     let action = HostAction {
         handler,
@@ -172,7 +177,7 @@ pub(crate) fn install(signal: u32, handler: u64, flags: u64, mask: u64) -> Answe
     pass(number::RT_SIGACTION, &[u64::from(signal), address_of(&action), 0, 8])
 }
 
-/// The handlers that the library needs for itself.
+/// Installs the handlers that the library itself needs.
 pub(crate) fn install_own(trap: u64, deliver: u64) -> Answer {
     install(SYS, trap, ALTERNATE_STACK | MAY_INTERRUPT_ITSELF, 0)?;
     for signal in [SEGV, BUS] {
@@ -183,13 +188,14 @@ pub(crate) fn install_own(trap: u64, deliver: u64) -> Answer {
     pass(number::RT_SIGPROCMASK, &[UNBLOCK, address(&mut set), 0, 8])
 }
 
-/// The default of a host signal, from now on.
+/// Resets a host signal to its default action.
 pub(crate) fn reset(signal: u32) -> Answer {
     let action = HostAction { handler: 0, flags: 0, restorer: 0, mask: 0 };
     pass(number::RT_SIGACTION, &[u64::from(signal), address_of(&action), 0, 8])
 }
 
-/// What the host does with `signal` when no handler of ours was installed: default, or ignored, which a program inherits.
+/// The host's action for `signal` as long as the library has installed no handler: default or
+/// ignored, which a program inherits.
 fn inherited(signal: u32) -> Result<Option<u64>, Errno> {
     let mut action = HostAction { handler: 0, flags: 0, restorer: 0, mask: 0 };
     pass(number::RT_SIGACTION, &[u64::from(signal), 0, address(&mut action), 8])?;
@@ -217,7 +223,8 @@ pub(crate) fn set_action(signal: u64, new: u64, old: u64, deliver: u64) -> Answe
     DONE
 }
 
-/// Has the host call `deliver` where the program wants to be called. What is our `own` goes there always.
+/// Installs `deliver` at the host if the program has a handler. Signals that the library handles
+/// itself (`own`) always have one.
 fn tell_host(signal: u32, own: bool, wanted: &Action, deliver: u64) -> Answer {
     let known = FLAGS.iter().filter(|(ours, _)| wanted.flags & ours != 0);
     let known = known.filter(|(ours, _)| !own || *ours != ONCE);
@@ -253,7 +260,7 @@ mod tests {
         #[test]
         fn sets_keep_all_that_may_be_blocked(set in any::<u64>()) {
             let kept = set & !super::NEVER_BLOCKED;
-            // The host's last real-time signal but few has no namesake.
+            // The last real-time signals of the host have no counterparts.
             assert_eq!(set_to_host(set_from_host(set)), kept);
         }
     }

@@ -8,9 +8,9 @@ use crate::host::{Answer, DONE, address, number, pass};
 use crate::user;
 pub(crate) use messages::{receive, send};
 
-/// FreeBSD's numbers of families, and the host's.
+/// FreeBSD's and the host's numbers of families.
 const FAMILIES: [(u8, u16); 4] = [(0, 0), (1, 1), (2, 2), (28, 10)];
-/// Longest address of either.
+/// Longest address of either system.
 const ADDRESS_BYTES_MAX: usize = 128;
 
 fn family_to_host(family: u64) -> Result<u16, Errno> {
@@ -18,7 +18,7 @@ fn family_to_host(family: u64) -> Result<u16, Errno> {
     known.map(|(_, host)| *host).ok_or(Errno::AFNOSUPPORT)
 }
 
-/// Kind of socket, and what it is made with.
+/// The host's kind of socket, with flags.
 fn kind_to_host(kind: u64) -> u64 {
     const CLOSE_ON_EXECUTION: (u64, u64) = (0x1000_0000, 0o2_000_000);
     const NO_WAITING: (u64, u64) = (0x2000_0000, 0o4000);
@@ -50,7 +50,8 @@ struct Address {
 impl Address {
     const NONE: Self = Self { bytes: [0; ADDRESS_BYTES_MAX], count: ADDRESS_BYTES_MAX };
 
-    /// The program's, of `count` bytes at `place`: length and family in a byte each.
+    /// Reads a FreeBSD address of `count` bytes at `place`. Its length and its family are a byte
+    /// each.
     fn read(place: u64, count: u64) -> Result<Self, Errno> {
         let count = count as u32 as usize;
         if !(2..=ADDRESS_BYTES_MAX).contains(&count) {
@@ -63,7 +64,7 @@ impl Address {
         Ok(address)
     }
 
-    /// The same as FreeBSD has it.
+    /// The address in FreeBSD's form.
     fn to_freebsd(self) -> [u8; ADDRESS_BYTES_MAX] {
         let mut bytes = self.bytes;
         let host = u16::from_le_bytes([bytes[0], bytes[1]]);
@@ -72,7 +73,8 @@ impl Address {
         bytes
     }
 
-    /// Writes as much of it to `place` as the number at `count_place` has room for, and there how long it is.
+    /// Writes the address to `place`, cut to the room at `count_place`, and replaces that by its
+    /// whole length.
     fn write(self, place: u64, count_place: u64) -> Result<(), Errno> {
         if place == 0 || count_place == 0 {
             return Ok(());
@@ -85,7 +87,8 @@ impl Address {
     }
 }
 
-/// Has the host fill in an address, with `ask`, which gets its place and the place of its length.
+/// Calls `ask` with a buffer for an address and for its length, and returns the address that the
+/// host stores there.
 fn told_address(place: u64, count: u64, ask: impl FnOnce(u64, u64) -> Answer) -> Answer {
     let mut told = Address::NONE;
     let mut room = ADDRESS_BYTES_MAX as u32;
@@ -106,7 +109,8 @@ pub(crate) fn tell_name(call: u32, socket: u64, place: u64, count: u64) -> Answe
     told_address(place, count, |place, count| pass(call, &[socket, place, count]))
 }
 
-/// `accept` and `accept4`. On FreeBSD `accept` passes on whether the socket waits; programs that care say so.
+/// `accept` and `accept4`. On FreeBSD, `accept` inherits the non-blocking mode of the socket.
+/// Programs that depend on it set it themselves.
 pub(crate) fn accept(socket: u64, place: u64, count: u64, flags: u64) -> Answer {
     let flags = kind_to_host(flags) & !0xff;
     told_address(place, count, |place, count| pass(number::ACCEPT4, &[socket, place, count, flags]))
@@ -161,7 +165,7 @@ mod tests {
     use crate::errno::Errno;
     use crate::host::{address, address_of, number, pass};
 
-    /// 127.0.0.1 and a port, as FreeBSD has it.
+    /// 127.0.0.1 and a port, in FreeBSD's form.
     fn local(port: u16) -> [u8; 16] {
         let [high, low] = port.to_be_bytes();
         [16, 2, high, low, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]

@@ -9,7 +9,7 @@ const EXCLUSIVE: u64 = 0x4000;
 const FIXED: u64 = 0x10;
 const KIND: u64 = 3;
 const PROTECTION: u64 = 7;
-/// A stack, which grows on FreeBSD: all of it is there at once here.
+/// A stack. On FreeBSD it grows; here all of it is mapped at once.
 const STACK: u64 = 0x400;
 
 mod host {
@@ -33,7 +33,7 @@ pub(crate) fn map(words: &[u64; 6]) -> Answer {
     if flags & FIXED != 0 {
         wanted |= if flags & EXCLUSIVE != 0 { host::NO_REPLACE } else { host::FIXED };
     }
-    // Upper bits say what `mprotect` may ask for later: the host asks nobody.
+    // Upper bits limit what `mprotect` may ask for later. The host has no such limit.
     let protection = if flags & GUARD != 0 { 0 } else { protection & PROTECTION };
     let file = if nameless { u64::MAX } else { file };
     pass(number::MMAP, &[place, bytes, protection, kind | wanted, file, offset])
@@ -43,7 +43,8 @@ pub(crate) fn map(words: &[u64; 6]) -> Answer {
 pub(crate) fn advise(place: u64, bytes: u64, advice: u64) -> Answer {
     const FREE: u64 = 8;
     match advice {
-        // Sooner or later: what is there stays there, so that is nothing to tell the host, whose own advice of the name throws it away.
+        // Advice that keeps the contents. It is dropped: the host's advice of the same name
+        // discards them.
         4 | 6..=10 => DONE,
         0..=3 => pass(number::MADVISE, &[place, bytes, advice]),
         5 => pass(number::MADVISE, &[place, bytes, FREE]),

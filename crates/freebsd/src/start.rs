@@ -1,22 +1,24 @@
-//! The first instructions of a program: handlers of our own, then the vector behind its environment as FreeBSD has it.
+//! The start of a program: installs the library's handlers, and converts the auxiliary vector to
+//! FreeBSD's.
 //!
 //! ```text
 //!   stack ─► count, arguments, 0, environment, 0, vector: pairs of kind and value, up to kind 0
 //! ```
 //!
-//! The host's vector is rewritten where it lies: kinds up to 14 are the same, the others make room for FreeBSD's.
+//! The host's vector is rewritten in place. Kinds up to 14 are the same; the others are replaced by
+//! FreeBSD's.
 
 use crate::host::{Answer, address, number, pass};
 use crate::sysctl::{self, RELEASE_DATE};
 use crate::user;
 use crate::{deliver, report, signals, trap};
 
-/// Pairs at most, in a vector that a host makes.
+/// Most pairs in a vector of the host's.
 const PAIRS_MAX: usize = 64;
-/// Arguments and variables at most.
+/// Most arguments and variables.
 const STRINGS_MAX: u64 = 1 << 24;
 
-/// Kinds of entries, as FreeBSD numbers them.
+/// Kinds of entries, in FreeBSD's numbers.
 mod kind {
     pub(super) const END: u64 = 0;
     pub(super) const IGNORED: u64 = 1;
@@ -29,22 +31,23 @@ mod kind {
     pub(super) const PROCESSORS: u64 = 19;
 }
 
-/// The host's kinds that say something for FreeBSD's.
+/// Kinds of the host's whose values are used.
 const HOST_RANDOM: u64 = 25;
 const HOST_PATH: u64 = 31;
 const RANDOM_BYTES: u64 = 16;
 
 type Pair = [u64; 2];
 
-/// Makes the process a FreeBSD program's, and begins that. The stack is as the host left it, the program is mapped.
+/// Makes the process one of FreeBSD's, and enters the program. The stack is as the host made it,
+/// and the program is mapped.
 #[expect(unsafe_code, reason = "enters the program")]
 pub(crate) fn start(stack: u64) -> ! {
     let entry = prepare(stack).unwrap_or_else(|_| fail());
-    // SAFETY: nothing is left to do here.
+    // SAFETY: nothing of this library's is in use any more.
     unsafe { kyocho_arch::emulation::enter(stack, entry) }
 }
 
-/// Everything before the first instruction; where that is.
+/// Everything before the first instruction of the program. Returns its address.
 fn prepare(stack: u64) -> Answer {
     let (trap, deliver) = (trap as *const (), deliver::on_signal as *const ());
     signals::install_own(trap.addr() as u64, deliver.addr() as u64)?;
@@ -67,7 +70,7 @@ fn prepare(stack: u64) -> Answer {
     Ok(entry)
 }
 
-/// Behind the arguments and the environment.
+/// The address after the arguments and the environment.
 fn find_vector(stack: u64) -> Answer {
     let arguments: u64 = user::read(stack)?;
     let mut at = stack + 8 * (arguments.min(STRINGS_MAX) + 2);
@@ -85,7 +88,7 @@ fn value_of(pairs: &[Pair], kind: u64) -> Option<u64> {
     pairs.iter().find(|pair| pair[0] == kind).map(|pair| pair[1])
 }
 
-/// FreeBSD's vector in place of the host's.
+/// Replaces the host's vector by FreeBSD's.
 fn rewrite(pairs: &mut [Pair], processors: u32) {
     let ours = [
         [kind::RELEASE_DATE, u64::from(RELEASE_DATE)],
@@ -100,7 +103,7 @@ fn rewrite(pairs: &mut [Pair], processors: u32) {
     }
 }
 
-/// The stack is no stack: nobody is there who could be told.
+/// Ends a process whose stack has no such layout. There is no way to report it.
 fn fail() -> ! {
     const EXIT_GROUP: u32 = 231;
     const NOT_FOUND: u64 = 127;
@@ -109,7 +112,7 @@ fn fail() -> ! {
     }
 }
 
-/// The name of the thread, as `thr_set_name` gives it.
+/// The name of the thread, set by `thr_set_name`.
 pub(crate) fn set_name(name: u64) -> Answer {
     const SET_NAME: u64 = 15;
     let mut text = [0_u8; 16];

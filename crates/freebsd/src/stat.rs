@@ -1,11 +1,11 @@
-//! What files are: `struct stat`, and the entries of directories.
+//! Descriptions of files: `struct stat`, and directory entries.
 
 use crate::errno::Errno;
 use crate::files::at_flags;
 use crate::host::{Answer, DONE, address, number, pass};
 use crate::user::{self, plain};
 
-/// The host's.
+/// The host's `struct stat`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 struct HostStat {
@@ -20,12 +20,12 @@ struct HostStat {
     bytes: u64,
     block_bytes: u64,
     blocks: u64,
-    /// Accessed, modified, changed: seconds and nanoseconds.
+    /// Access, modification and change: seconds and nanoseconds.
     times: [u64; 6],
     unused: [u64; 3],
 }
 
-/// FreeBSD's, since its version 12.
+/// FreeBSD's `struct stat`, since version 12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct Stat {
@@ -51,7 +51,7 @@ plain!(Stat);
 
 impl From<HostStat> for Stat {
     fn from(host: HostStat) -> Self {
-        /// Nobody knows when.
+        /// The time of birth is unknown.
         const UNKNOWN: [u64; 2] = [u64::MAX, 0];
         Self {
             device: host.device,
@@ -90,15 +90,16 @@ pub(crate) fn of_path(directory: u64, path: u64, place: u64, flags: u64) -> Answ
     DONE
 }
 
-/// Most bytes of the host's entries that are translated at a time.
+/// Most bytes of the host's entries that are converted at a time.
 const ENTRIES_BYTES: usize = 2048;
-/// In front of the name, on the host and on FreeBSD.
+/// The bytes before the name, on the host and on FreeBSD.
 const HOST_HEADER: usize = 19;
 const HEADER: usize = 24;
 
-/// `getdirentries`: entries from `file` to `place`, and where in the directory they began to `base`.
+/// `getdirentries`: reads entries of `file` to `place`, and their position in the directory to
+/// `base`.
 pub(crate) fn entries(file: u64, place: u64, room: u64, base: u64) -> Answer {
-    // An entry of ours is longer by no more than a third.
+    // FreeBSD's entry is longer by a third at most.
     let wanted = (room as usize / 4 * 3).min(ENTRIES_BYTES);
     let mut buffer = [0_u64; ENTRIES_BYTES / 8];
     const CURRENT: u64 = 1;
@@ -121,18 +122,18 @@ pub(crate) fn entries(file: u64, place: u64, room: u64, base: u64) -> Answer {
     Ok(at as u64)
 }
 
-/// The first of the host's entries, and the others.
+/// The first of the host's entries, and the rest.
 fn next_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = u16::from_ne_bytes([*bytes.get(16)?, *bytes.get(17)?]) as usize;
     if length < HOST_HEADER { None } else { bytes.split_at_checked(length) }
 }
 
-/// One entry as FreeBSD has it; its length.
+/// Converts one entry to FreeBSD's form. Returns its length.
 fn translate(entry: &[u8], into: &mut [u8; HEADER + 256 + 8]) -> usize {
     let name = &entry[HOST_HEADER..];
     let name = &name[..name.iter().position(|byte| *byte == 0).unwrap_or(name.len()).min(255)];
     let length = (HEADER + name.len() + 1).next_multiple_of(8);
-    // Number and position are where they were; the kinds of files have the same numbers.
+    // Number and position are at the same offsets. Kinds of files have the same numbers.
     into[..16].copy_from_slice(&entry[..16]);
     into[16..18].copy_from_slice(&(length as u16).to_ne_bytes());
     into[18] = entry[18];
@@ -141,7 +142,7 @@ fn translate(entry: &[u8], into: &mut [u8; HEADER + 256 + 8]) -> usize {
     length
 }
 
-/// `mknodat`, which may make pipes and nothing else that the host would not let it.
+/// `mknodat`. It makes pipes, and what else the host permits.
 pub(crate) fn make_node(directory: u64, path: u64, mode: u64, device: u64) -> Answer {
     let device = u32::try_from(device).map_err(|_| Errno::INVAL)?;
     pass(number::MKNODAT, &[directory, path, mode, u64::from(device)])

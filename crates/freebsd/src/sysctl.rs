@@ -1,30 +1,31 @@
-//! `sysctl`: what the system is, by numbers or by names.
+//! `sysctl`: properties of the system, by numbers or by names.
 
 use crate::errno::Errno;
 use crate::host::{Answer, DONE, address, number, pass};
 use crate::user;
 
-/// The release that programs are told of.
+/// The release that programs see.
 pub(crate) const RELEASE_DATE: u32 = 1_302_001;
 const RELEASE: &[u8] = b"13.2-RELEASE\0";
 const VERSION: &[u8] = b"FreeBSD 13.2-RELEASE (Kyocho)\0";
 
-/// What one entry says.
+/// The value of an entry.
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Text(&'static [u8]),
     Int(u32),
-    /// The host's name, without its domain's.
+    /// The host's name, without the domain.
     HostName,
     /// How many processors the process may use.
     Processors,
-    /// Bytes that nobody can foresee.
+    /// Random bytes.
     Random,
     /// The path of the program that the process runs.
     Program,
 }
 
-/// Name, numbers, value. FreeBSD finds numbers for some when it starts: those here have their own from `FOUND` on.
+/// Name, numbers, value. FreeBSD assigns the numbers of some entries when it starts. Here, they are
+/// numbered from `FOUND` on.
 type Entry = (&'static str, &'static [u32], Value);
 
 const FOUND: u32 = 0x4000_0000;
@@ -56,13 +57,13 @@ const ENTRIES: [Entry; 24] = [
     ("hw.machine_arch", &[6, 11], Value::Text(b"amd64\0")),
 ];
 
-/// Most numbers of one entry, and longest name.
+/// Most numbers of an entry, and the longest name.
 const NUMBERS_MAX: usize = 24;
 const NAME_BYTES_MAX: usize = 128;
-/// "Which numbers has this name?"
+/// The entry that asks for the numbers of a name.
 const NUMBERS_OF_NAME: [u32; 2] = [0, 3];
 
-/// `__sysctl`: numbers, how many, old value and its room, new value and its length.
+/// `__sysctl`: numbers, their count, old value and its room, new value and its length.
 pub(crate) fn by_numbers(words: &[u64; 6]) -> Answer {
     let [numbers, count, old, room, new, new_bytes] = *words;
     let mut wanted = [0_u32; NUMBERS_MAX];
@@ -80,14 +81,14 @@ pub(crate) fn by_numbers(words: &[u64; 6]) -> Answer {
         return tell(old, room, &bytes[..4 * numbers.len()]);
     }
     let means = |entry: &&Entry| match entry.2 {
-        // Behind it stands which process: none but the caller's is answered.
+        // The process follows. Only the caller's own is answered.
         Value::Program => wanted.strip_prefix(entry.1).is_some_and(|rest| rest == [u32::MAX]),
         _ => *wanted == *entry.1,
     };
     answer(ENTRIES.iter().find(means).ok_or(Errno::NOENT)?, old, room, new)
 }
 
-/// `__sysctlbyname`: name and its length, then as above.
+/// `__sysctlbyname`: the name and its length, then as above.
 pub(crate) fn by_name(words: &[u64; 6]) -> Answer {
     let [name, name_bytes, old, room, new, _] = *words;
     answer(named(name, name_bytes)?, old, room, new)
@@ -101,7 +102,7 @@ fn named(name: u64, bytes: u64) -> Result<&'static Entry, Errno> {
     ENTRIES.iter().find(|(name, ..)| name.as_bytes() == text).ok_or(Errno::NOENT)
 }
 
-/// Tells what `entry` says. Nothing can be changed.
+/// Returns the value of `entry`. Nothing can be changed.
 fn answer(entry: &Entry, old: u64, room: u64, new: u64) -> Answer {
     const NOT_PERMITTED: Errno = Errno(1);
     if new != 0 {
@@ -117,7 +118,7 @@ fn answer(entry: &Entry, old: u64, room: u64, new: u64) -> Answer {
     }
 }
 
-/// Puts `value` to `old` where the number at `room` permits it, and there how long it is.
+/// Writes `value` to `old`, if it fits into the room at `room`, and replaces that by its length.
 fn tell(old: u64, room: u64, value: &[u8]) -> Answer {
     if room == 0 {
         return DONE;
@@ -141,7 +142,7 @@ pub(crate) fn processors() -> Result<u32, Errno> {
 }
 
 fn host_name(old: u64, room: u64) -> Answer {
-    /// Six texts of this length; the second is the name.
+    /// Six texts of this length. The second is the name.
     const TEXT_BYTES: usize = 65;
     let mut texts = [0_u8; 6 * TEXT_BYTES];
     pass(number::UNAME, &[address(&mut texts)])?;
@@ -165,7 +166,7 @@ fn program(old: u64, room: u64) -> Answer {
     let link = crate::host::address_of(b"/proc/self/exe\0");
     let words = [crate::files::HERE, link, address(&mut path), PATH_BYTES_MAX as u64 - 1];
     let bytes = pass(READLINKAT, &words)?;
-    // And the NUL behind it.
+    // With the NUL after it.
     tell(old, room, &path[..=bytes as usize])
 }
 

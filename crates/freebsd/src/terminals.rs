@@ -1,4 +1,5 @@
-//! A terminal's settings: `struct termios`, which both systems have, with other numbers for nearly all in it.
+//! The settings of a terminal: `struct termios`. Both systems have it, with different numbers for
+//! nearly everything.
 
 use crate::errno::Errno;
 use crate::host::{Answer, DONE, address, address_of, number, pass};
@@ -7,7 +8,7 @@ use crate::user::{self, plain};
 const CHARACTERS: usize = 20;
 const HOST_CHARACTERS: usize = 19;
 
-/// FreeBSD's.
+/// FreeBSD's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 struct Settings {
@@ -19,7 +20,7 @@ struct Settings {
     speeds: [u32; 2],
 }
 
-/// The host's.
+/// The host's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 struct HostSettings {
@@ -33,7 +34,7 @@ struct HostSettings {
 
 plain!(Settings);
 
-/// Bits of FreeBSD's and of the host's that mean the same.
+/// Pairs of bits of FreeBSD's and the host's with the same meaning.
 type Bits = [(u32, u32)];
 
 #[rustfmt::skip]
@@ -51,20 +52,22 @@ const LINE: &Bits = &[
     (0x100, 0x10), (0x200, 0x20), (0x400, 0x40), (0x800, 0x80), (0x1000, 0x100), (0x2000, 0x200), (0x4000, 0x400), (0x8000, 0x800),
     (0x3_0000, 0x8000_0000),
 ];
-/// ECHOKE, ECHOE, ECHOK, ECHO, ECHONL, ECHOPRT, ECHOCTL, ISIG, ICANON, IEXTEN, EXTPROC, TOSTOP, FLUSHO, PENDIN, NOFLSH.
+/// ECHOKE, ECHOE, ECHOK, ECHO, ECHONL, ECHOPRT, ECHOCTL, ISIG, ICANON, IEXTEN, EXTPROC, TOSTOP,
+/// FLUSHO, PENDIN, NOFLSH.
 #[rustfmt::skip]
 const LOCAL: &Bits = &[
     (0x1, 0x800), (0x2, 0x10), (0x4, 0x20), (0x8, 0x8), (0x10, 0x40), (0x20, 0x400), (0x40, 0x200), (0x80, 0x1), (0x100, 0x2),
     (0x400, 0x8000), (0x800, 0x1_0000), (0x40_0000, 0x100), (0x80_0000, 0x1000), (0x2000_0000, 0x4000), (0x8000_0000, 0x80),
 ];
-/// Places of characters: EOF, EOL, EOL2, ERASE, WERASE, KILL, REPRINT, INTR, QUIT, SUSP, START, STOP, LNEXT, DISCARD, MIN, TIME.
+/// Places of characters: EOF, EOL, EOL2, ERASE, WERASE, KILL, REPRINT, INTR, QUIT, SUSP, START,
+/// STOP, LNEXT, DISCARD, MIN, TIME.
 #[rustfmt::skip]
 const PLACES: [(usize, usize); 16] = [
     (0, 4), (1, 11), (2, 16), (3, 2), (4, 14), (5, 3), (6, 12), (8, 0), (9, 1), (10, 10), (12, 8), (13, 9), (14, 15), (15, 13), (16, 6), (17, 5),
 ];
-/// Those two are numbers, of which none is missing.
+/// MIN and TIME are numbers and always present.
 const NUMBERS: core::ops::RangeInclusive<usize> = 16..=17;
-/// A character that is not there.
+/// A character that is not set.
 const NONE: u8 = 0xff;
 const HOST_NONE: u8 = 0;
 /// Speeds, and the host's bits for them.
@@ -102,7 +105,7 @@ impl Settings {
         }
     }
 
-    /// The host's settings for these; what only the host knows stays as it was `before`.
+    /// The host's settings for these. Settings that only the host has remain as `before`.
     fn to_host(self, before: &HostSettings) -> HostSettings {
         let known = |bits: &Bits| bits.iter().fold(0, |all, (_, host)| all | host);
         let merged =
@@ -139,7 +142,7 @@ fn settings(file: u64) -> Result<HostSettings, Errno> {
     Ok(host)
 }
 
-/// `ioctl` about settings; nothing where it is about something else.
+/// `ioctl` about settings; `None` for other requests.
 pub(crate) fn request(file: u64, request: u32, word: u64) -> Option<Answer> {
     if request == GET {
         return Some(

@@ -6,7 +6,7 @@ use crate::host::{Answer, DONE, address, address_of, number, pass};
 use crate::user::{self, plain};
 use kyocho_arch::emulation;
 
-/// What `thr_new` is told.
+/// The arguments of `thr_new`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct NewThread {
@@ -28,7 +28,8 @@ plain!(NewThread);
 /// `thr_new`.
 #[expect(unsafe_code, reason = "starts a thread")]
 pub(crate) fn start(place: u64, bytes: u64) -> Answer {
-    /// A thread that shares all, with a thread pointer, whose number is told to both.
+    /// A thread that shares everything, with a thread pointer. Its number is written for both
+    /// threads.
     const FLAGS: u64 = 0x100 | 0x200 | 0x400 | 0x800 | 0x1_0000 | 0x4_0000 | 0x8_0000;
     const TELL_PARENT: u64 = 0x10_0000;
     const TELL_CHILD: u64 = 0x100_0000;
@@ -37,32 +38,35 @@ pub(crate) fn start(place: u64, bytes: u64) -> Answer {
     }
     let wanted: NewThread = user::read(place)?;
     let top = wanted.stack.checked_add(wanted.stack_bytes).ok_or(Errno::INVAL)? & !15;
-    // First instruction, its argument, a return address that is none.
+    // The first instruction, its argument, and an invalid return address.
     let begin = [wanted.start, wanted.argument, 0];
     let stack = top.checked_sub(size_of_val(&begin) as u64).ok_or(Errno::INVAL)?;
     user::write(stack, &begin)?;
     let mut flags = FLAGS;
     for (place, flag) in [(wanted.for_parent, TELL_PARENT), (wanted.for_child, TELL_CHILD)] {
         if place != 0 {
-            // The host writes the low half.
+            // The host writes only the low half.
             user::write(place, &0_u64)?;
             flags |= flag;
         }
     }
-    // SAFETY: the words are there, on the stack that the program gives; so are both places.
+    // SAFETY: the words are on the stack that the program provides, and the program provides both
+    // places.
     let answer = unsafe {
         emulation::thread(flags, stack, wanted.for_parent, wanted.for_child, wanted.pointer)
     };
     if answer < 0 { Err(Errno(-answer as i32)) } else { DONE }
 }
 
-/// Stacks that we lend have this size, which no program asks for.
+/// The size of stacks that the library lends, which programs do not use.
 const LENT_BYTES: u64 = 0x8010;
 
-/// `sigaltstack`: changed at once, and in the host's frame, which says it again when it has gone.
+/// `sigaltstack`. The stack is changed at once, and in the host's frame, because the host sets it
+/// again when the frame is gone.
 ///
-/// A program that does away with its alternate stack may go on to free its own, and then end the thread: its last call must not trap onto either.
-/// So it is lent one, which goes with the thread.
+/// A program that removes its alternate stack may free its ordinary stack next, and then end the
+/// thread. The trap of that last call must not use either of them. So the library lends the thread
+/// a stack, which is freed when the thread ends.
 pub(crate) fn alternate_stack(new: u64, old: u64, context: &mut Context) -> Answer {
     const DISABLED: u64 = 4;
     const ON_STACK: u64 = 1;
@@ -106,7 +110,8 @@ fn lend(context: &mut Context) -> Result<(), Errno> {
     change(context, AlternateStack { address, flags: 0, padding: 0, bytes: LENT_BYTES })
 }
 
-/// Makes `stack` the alternate one. A lent one that goes so is not unmapped, for we may stand on it: programs do away with theirs once, and take one once.
+/// Makes `stack` the alternate one. A lent stack that is replaced is not unmapped, because the
+/// library may be running on it. Programs remove and install theirs once, so this happens rarely.
 #[expect(unsafe_code, reason = "a call with another stack pointer")]
 fn change(context: &mut Context, stack: AlternateStack) -> Result<(), Errno> {
     const SET: u64 = 2;
@@ -123,7 +128,7 @@ fn change(context: &mut Context, stack: AlternateStack) -> Result<(), Errno> {
     Ok(())
 }
 
-/// `thr_exit`: tells who waits at `state`, and ends the thread.
+/// `thr_exit`: wakes threads that wait for `state`, and ends the thread.
 #[expect(unsafe_code, reason = "ends a thread on its own stack")]
 pub(crate) fn end(state: u64, context: &Context) -> Answer {
     let mut all = u64::MAX;
@@ -134,7 +139,7 @@ pub(crate) fn end(state: u64, context: &Context) -> Answer {
     }
     let (stack, bytes) =
         if is_lent(context) { (context.stack.address, LENT_BYTES) } else { (0, 0) };
-    // SAFETY: every signal is blocked, and nothing of this thread runs any more.
+    // SAFETY: every signal is blocked, and nothing of this thread runs afterwards.
     unsafe { emulation::leave(stack, bytes) }
 }
 
@@ -145,7 +150,7 @@ pub(crate) fn own_number(place: u64) -> Answer {
     DONE
 }
 
-/// `sysarch`: thread pointers.
+/// `sysarch`: sets thread pointers.
 pub(crate) fn set_pointer(request: u64, place: u64) -> Answer {
     const GET_FS: u64 = 128;
     const SET_FS: u64 = 129;
@@ -167,12 +172,13 @@ const PRIVATE: u64 = 128;
 const REAL_TIME: u64 = 256;
 const ANY: u64 = 0xffff_ffff;
 
-/// `_umtx_op`: those operations that wait for a word and wake who does.
+/// `_umtx_op`: the operations that wait for a word and wake its waiters.
 pub(crate) fn wait_or_wake(words: &[u64; 6]) -> Answer {
     let [place, operation, value, bytes, time, _] = *words;
     match operation {
         2 => {
-            // A word of eight bytes: the host looks at four. A change of the others alone is found when it is made before the wait.
+            // The word has eight bytes, of which the host compares four. A change of the others is
+            // found only if it was made before the wait.
             let now: u64 = user::read(place)?;
             if now == value { wait(place, value, 0, bytes, time) } else { DONE }
         }
@@ -184,7 +190,7 @@ pub(crate) fn wait_or_wake(words: &[u64; 6]) -> Answer {
     }
 }
 
-/// Waits while the word at `place` is `value`; `bytes` at `time` say how long.
+/// Waits while the word at `place` is `value`. The `bytes` at `time` are the time limit.
 fn wait(place: u64, value: u64, private: u64, bytes: u64, time: u64) -> Answer {
     let answer = if time == 0 {
         pass(number::FUTEX, &[place, WAIT | private, value])
@@ -204,7 +210,7 @@ fn wait(place: u64, value: u64, private: u64, bytes: u64, time: u64) -> Answer {
     }
 }
 
-/// A time, whether it is one of the clock's, and the host's number of that.
+/// A time limit, whether it is absolute, and the host's number of its clock.
 fn limit(bytes: u64, time: u64) -> Result<([u64; 2], bool, u64), Errno> {
     const PLAIN_BYTES: u64 = 16;
     const ABSOLUTE: u32 = 1;
@@ -247,7 +253,7 @@ mod tests {
         let time = [0_u64, 1_000_000, 4 << 32];
         let limited = [place, 15, 5, 24, address_of(&time), 0];
         assert_eq!(wait_or_wake(&limited), Err(Errno(libc::ETIMEDOUT)));
-        // Long ago, by the clock.
+        // A time of the clock that is long past.
         let time = [0_u64, 1, 4 << 32 | 1];
         let limited = [place, 11, 5, 24, address_of(&time), 0];
         assert_eq!(wait_or_wake(&limited), Err(Errno(libc::ETIMEDOUT)));
@@ -265,7 +271,7 @@ mod tests {
 
     #[test]
     fn who_has_no_alternate_stack_is_lent_one_and_told_of_none() {
-        // A thread of its own: the stacks that it leaves behind are none.
+        // A thread of its own, so that no other test uses its stacks.
         std::thread::spawn(alternate_stacks).join().unwrap();
     }
 

@@ -1,14 +1,15 @@
-//! The program's memory: copied in and out, with an error instead of a fault where there is none.
+//! The program's memory, copied in and out. An address that is not mapped is an error, not a fault.
 #![expect(unsafe_code, reason = "memory that no reference leads to")]
 
 use crate::errno::Errno;
 use crate::host::{address, address_of};
 use kyocho_arch::emulation;
 
-/// Types that any bytes are a value of.
+/// Types of which any bytes are a value.
 ///
 /// # Safety
-/// Every pattern of its bytes is a value; it has no padding that would carry secrets (there are none in a program's own process).
+/// Every pattern of its bytes is a value. Padding carries no secrets, because a program's own
+/// process has none.
 pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: numbers.
@@ -24,28 +25,28 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 // SAFETY: numbers.
 unsafe impl Plain for u8 {}
 
-/// Says of a structure that its fields are plain.
+/// Declares a structure whose fields are plain.
 macro_rules! plain {
     ($($name:ty),* $(,)?) => { $(
-        // SAFETY: each field is a number, or an array of such.
+        // SAFETY: each field is a number or an array of numbers.
         #[expect(unsafe_code, reason = "a promise about numbers")]
         unsafe impl $crate::user::Plain for $name {}
     )* };
 }
 pub(crate) use plain;
 
-/// What stands at `from`.
+/// Reads a value at `from`.
 ///
 /// # Errors
 /// `FAULT`: it cannot be read.
 pub(crate) fn read<T: Plain>(from: u64) -> Result<T, Errno> {
     let mut value = core::mem::MaybeUninit::<T>::zeroed();
     copy(address(&mut value), from, size_of::<T>())?;
-    // SAFETY: all bytes are there, and any are a value.
+    // SAFETY: all bytes have been written, and any bytes are a value.
     Ok(unsafe { value.assume_init() })
 }
 
-/// Puts `value` to address `to`.
+/// Writes `value` to address `to`.
 ///
 /// # Errors
 /// `FAULT`: it cannot be written.
@@ -53,7 +54,7 @@ pub(crate) fn write<T: Plain>(to: u64, value: &T) -> Result<(), Errno> {
     copy(to, address_of(value), size_of::<T>())
 }
 
-/// Puts `value` to address `to`, unless that is 0: nobody wants it.
+/// Writes `value` to address `to`, unless that is 0.
 ///
 /// # Errors
 /// `FAULT`: it cannot be written.
@@ -69,7 +70,7 @@ pub(crate) fn read_bytes(from: u64, into: &mut [u8]) -> Result<(), Errno> {
     copy(into.as_mut_ptr().expose_provenance() as u64, from, into.len())
 }
 
-/// Puts `bytes` to address `to`.
+/// Writes `bytes` to address `to`.
 ///
 /// # Errors
 /// `FAULT`: not all can be written.
@@ -77,9 +78,11 @@ pub(crate) fn write_bytes(to: u64, bytes: &[u8]) -> Result<(), Errno> {
     copy(to, bytes.as_ptr().expose_provenance() as u64, bytes.len())
 }
 
-/// One side is a variable of the caller's, of that many bytes; the other an address of the program's.
+/// Copies. One side is a variable of the caller's, of that many bytes; the other is an address of
+/// the program's.
 fn copy(to: u64, from: u64, bytes: usize) -> Result<(), Errno> {
-    // SAFETY: the caller's side is borrowed by it for this call; the program's memory holds nothing that is ours.
+    // SAFETY: the caller has borrowed its side for this call, and the library keeps nothing in the
+    // program's memory.
     let all = unsafe { emulation::copy(to, from, bytes as u64) };
     if all { Ok(()) } else { Err(Errno::FAULT) }
 }

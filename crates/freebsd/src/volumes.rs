@@ -1,18 +1,20 @@
-//! What file systems are: `struct statfs`.
+//! Descriptions of file systems: `struct statfs`.
 //!
-//! The host tells of the one that a file lies in. Where that is mounted is not told inside an instance: all are shown as mounted at the root.
+//! The host describes the file system that a file is in. Inside an instance nothing says where it
+//! is mounted, so every file system is shown as mounted at the root.
 
 use crate::errno::Errno;
 use crate::host::{Answer, DONE, address, number, pass};
 use crate::user::{self, plain};
 
-/// The host's: kind, bytes of a block, blocks, free ones, those for all, files, free ones, identity, longest name, bytes of a fragment, flags.
+/// The host's structure: kind, bytes of a block, blocks, free blocks, free blocks for users, files,
+/// free files, identity, longest name, bytes of a fragment, flags.
 type HostVolume = [u64; 15];
 
 const NAME_BYTES: usize = 1024;
 const KIND_BYTES: usize = 16;
 
-/// FreeBSD's, since its version 12.
+/// FreeBSD's structure, since version 12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct Volume {
@@ -41,7 +43,7 @@ plain!(Volume);
 
 const _: () = assert!(size_of::<Volume>() == 2344);
 
-/// What FreeBSD calls kinds of file systems that the host has numbers for.
+/// FreeBSD's names for the kinds of file systems, by the host's numbers.
 fn kind_name(kind: u64) -> &'static [u8] {
     match kind {
         0xef53 => b"ext2fs",
@@ -56,7 +58,8 @@ fn kind_name(kind: u64) -> &'static [u8] {
     }
 }
 
-/// The host's flags and FreeBSD's: for reading alone, no programs that change users, no programs, all written at once, no times of access.
+/// The host's and FreeBSD's flags: read-only, no set-user programs, no programs, synchronous, no
+/// access times.
 const FLAGS: [(u64, u64); 5] =
     [(1, 0x1), (1 << 1, 0x8), (1 << 3, 0x4), (1 << 4, 0x2), (1 << 10, 0x1000_0000)];
 
@@ -124,7 +127,7 @@ pub(crate) fn of_file(file: u64, result: u64) -> Answer {
     DONE
 }
 
-/// `getfsstat`: there is the root's. How many there are, or were written.
+/// `getfsstat`: describes the root. Returns how many file systems there are, or were written.
 pub(crate) fn all(results: u64, bytes: u64) -> Answer {
     if results == 0 {
         return Ok(1);

@@ -1,4 +1,5 @@
-//! Where queues keep what programs attach to events. Words that are read and written as a whole.
+//! The tables in which queues keep what programs attach to events. All are words that are read and
+//! written as a whole.
 #![expect(unsafe_code, reason = "a table in memory from the host")]
 
 use super::timers::{TIMERS_MAX, Timer};
@@ -6,17 +7,17 @@ use crate::errno::Errno;
 use crate::host::{address_of, number, pass};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Queues of a process at a time.
+/// Most queues of a process at a time.
 const QUEUES_MAX: usize = 64;
-/// Events of its own that a program may have in a queue.
+/// Most events of its own that a program may have in a queue.
 const USER_NOTES_MAX: usize = 8;
-/// Descriptors that a queue can watch have numbers below.
+/// A queue can watch descriptors with numbers below this.
 const DESCRIPTORS_MAX: usize = 1 << 16;
 const NOTES_BYTES: u64 = (DESCRIPTORS_MAX * size_of::<Note>()) as u64;
-/// No descriptor.
+/// Not a descriptor.
 pub(super) const NONE: i32 = -1;
 
-/// How a filter was registered: the program's flags, and whether it is there, and active.
+/// The registration of a filter: the program's flags, and whether it exists and is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State(u32);
 
@@ -123,7 +124,7 @@ impl UserNote {
         self.triggered.store(1, Relaxed);
     }
 
-    /// Whether it was; and is not any more, if it is `cleared` by being told.
+    /// Whether it was triggered. If it is `cleared` by being reported, it no longer is.
     pub(super) fn was_triggered(&self, cleared: bool) -> bool {
         let was =
             if cleared { self.triggered.swap(0, Relaxed) } else { self.triggered.load(Relaxed) };
@@ -136,7 +137,7 @@ impl UserNote {
 pub(super) struct Queue {
     file: AtomicI32,
     bell: AtomicI32,
-    /// Where its notes are: `DESCRIPTORS_MAX` of them. They stay for the next queue at this place.
+    /// The address of its `DESCRIPTORS_MAX` notes. The next queue in this place uses them again.
     notes: AtomicU64,
     users: [UserNote; USER_NOTES_MAX],
     timers: [Timer; TIMERS_MAX],
@@ -155,7 +156,7 @@ static QUEUES: [Queue; QUEUES_MAX] = [const {
 impl Queue {
     /// Takes a place for the queue with descriptor `file`.
     pub(super) fn take(file: i32, bell: i32) -> Result<(), Errno> {
-        // One whose descriptor was closed behind our back, as by `dup2`, has this number.
+        // A queue whose descriptor was replaced, for example by `dup2`, has the same number.
         if let Some(old) = Self::find(file) {
             old.give_back();
         }
@@ -188,18 +189,18 @@ impl Queue {
         }
         let bell = self.bell.swap(NONE, Relaxed);
         self.file.store(NONE, Relaxed);
-        // Nobody else knows of it.
+        // No other thread knows the descriptor.
         let _ = pass(number::CLOSE, &[bell as u64]);
     }
 
-    /// In a new process.
+    /// Called in a new process.
     pub(super) fn forget_all() {
         for queue in QUEUES.iter().filter(|queue| queue.file.load(Relaxed) != NONE) {
             queue.give_back();
         }
     }
 
-    /// What is noted of `descriptor`.
+    /// The note for `descriptor`.
     pub(super) fn note(&self, descriptor: i32) -> Result<&'static Note, Errno> {
         let index = usize::try_from(descriptor).map_err(|_| Errno::BADF)?;
         let notes = self.notes.load(Relaxed);
@@ -207,13 +208,13 @@ impl Queue {
             return Err(Errno::NOMEM);
         }
         let notes = core::ptr::with_exposed_provenance::<Note>(notes as usize);
-        // SAFETY: the host mapped `DESCRIPTORS_MAX` of them, zeroed; they are never unmapped, and atomic.
+        // SAFETY: the host mapped `DESCRIPTORS_MAX` notes, zeroed. They are never unmapped.
         let note = unsafe { notes.add(index) };
-        // SAFETY: as above.
+        // SAFETY: as above, and all of its fields are atomic.
         Ok(unsafe { &*note })
     }
 
-    /// The event of the program's with number `ident`; where there is none, and it may be made, a new one.
+    /// The program's own event `ident`. If there is none and `make` is set, a new one.
     pub(super) fn user_note(&self, ident: u64, make: bool) -> Result<&UserNote, Errno> {
         let mut known = self.users.iter();
         if let Some(note) =
@@ -242,18 +243,18 @@ impl Queue {
         &self.timers
     }
 
-    /// Makes the queue's bell readable.
+    /// Makes the bell of the queue readable.
     pub(super) fn ring(&self) -> Result<(), Errno> {
         let one = 1_u64;
         let bell = self.bell.load(Relaxed) as u64;
         match pass(number::WRITE, &[bell, address_of(&one), 8]) {
-            // It has been rung more often than it counts.
+            // The counter of the bell is at its maximum.
             Ok(_) | Err(Errno::AGAIN) => Ok(()),
             Err(errno) => Err(errno),
         }
     }
 
-    /// Makes it quiet. Another thread may have done so.
+    /// Resets the bell. Another thread may have done so.
     pub(super) fn silence(&self) {
         let mut rung = 0_u64;
         let bell = self.bell.load(Relaxed) as u64;

@@ -23,7 +23,7 @@ impl Kqueue {
         wait(&[self.0, at, changes.len() as u64, 0, 0, 0])
     }
 
-    /// The next, which has two minutes to come.
+    /// The next event, with a timeout of two minutes.
     fn next(&self) -> Event {
         let mut event = Event::default();
         let watchdog = [120_u64, 0];
@@ -32,7 +32,7 @@ impl Kqueue {
         event
     }
 
-    /// What is there now; at most `room`.
+    /// The events that are there now, at most `room`.
     fn look(&self, room: usize) -> Vec<Event> {
         let mut events = vec![Event::default(); room];
         let at = events.as_mut_ptr().expose_provenance() as u64;
@@ -105,7 +105,7 @@ fn reading_and_writing_are_two_events_of_one_descriptor() {
     put(other);
     let both = shown(&queue.look(4));
     assert!(both.contains(&(one, READ, CLEAR, 1)), "{both:?}");
-    // No room for both: none is lost.
+    // There is no room for both; none is lost.
     put(other);
     let mut seen: Vec<i16> = queue.look(1).iter().map(Event::filter).collect();
     seen.extend(queue.look(4).iter().map(Event::filter));
@@ -142,7 +142,7 @@ fn what_is_deleted_disabled_or_wanted_once_is_silent() {
 
 #[test]
 fn a_number_that_means_another_descriptor_by_now_has_no_old_filters() {
-    // A number that no other test is given meanwhile.
+    // A number that no other test gets at the same time.
     const NUMBER: u64 = 700;
     let (queue, [reader, writer]) = (Kqueue::new(), pipe());
     duplicate(reader, NUMBER, 0).unwrap();
@@ -173,7 +173,7 @@ fn the_program_triggers_events_of_its_own() {
     assert_eq!(queue.look(4), []);
     let unknown = Event { filter_words: TRIGGER, ..Event::new(6, USER, 0, 0, 0) };
     assert_eq!(queue.change(&[unknown]), Err(Errno::NOENT));
-    // One that is not cleared is told until it is deleted.
+    // An event that is not cleared is reported until it is deleted.
     queue.change(&[Event { filter_words: TRIGGER, ..Event::new(7, USER, ADD, 0, 0) }]).unwrap();
     for _ in 0..3 {
         assert_eq!(queue.look(4).len(), 1);
@@ -239,7 +239,7 @@ fn a_timer_that_is_disabled_counts_on_and_one_of_an_hour_does_not_come() {
     assert_eq!(queue.look(4), []);
     queue.change(&[timer(1, ENABLE, 0, 0)]).unwrap();
     assert_eq!(queue.next().ident, 1);
-    // Set again, the one of an hour is another.
+    // The timer of an hour is set again, to another time.
     queue.change(&[timer(1, DELETE, 0, 0), timer(2, ADD, 0, 0)]).unwrap();
     assert_eq!(queue.next().ident, 2);
 }
@@ -262,7 +262,7 @@ fn timers_are_many_and_leave_no_descriptors() {
     let made =
         (1..100).take_while(|ident| queue.change(&[timer(*ident, ADD, SECONDS, 3600)]).is_ok());
     assert_eq!(made.count(), super::timers::TIMERS_MAX);
-    // One that is there can be set however many there are.
+    // An existing timer can be set however many there are.
     assert_eq!(queue.change(&[timer(1, ADD | ONCE, NANOSECONDS, 1)]), Ok(0));
     assert_eq!(queue.next().ident, 1);
     assert_eq!(queue.change(&[timer(100, ADD, SECONDS, 3600)]), Ok(0));

@@ -1,4 +1,5 @@
-//! Events of time (`EVFILT_TIMER`): for each, a descriptor of the host's that becomes readable (`timerfd`), which the queue's `epoll` looks at.
+//! Timer events (`EVFILT_TIMER`). Each has a descriptor of the host's that becomes readable
+//! (`timerfd`), which the queue's `epoll` watches.
 
 use super::notes::{Filter, NONE, Queue, State};
 use super::{ADD, CLEAR, Event, HostEvent, ONCE, TIMER, Told, host};
@@ -6,17 +7,18 @@ use crate::errno::Errno;
 use crate::host::{address, address_of, number, pass};
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
-/// Events of time that a program may have in a queue.
+/// Most timer events that a program may have in a queue.
 pub(super) const TIMERS_MAX: usize = 32;
-/// What tells the words of timers, their places, from those of descriptors.
+/// The bit that distinguishes the words of timers, which are their places, from those of
+/// descriptors.
 pub(super) const TIMERS: u32 = 1 << 31;
 
-/// The word that says what an event's number counts, and from when.
+/// The bits that say in which unit an event's time is, and whether it is absolute.
 const UNITS: u32 = 0xf;
 const ABSOLUTE: u32 = 0x10;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// One of them.
+/// One timer.
 #[derive(Debug)]
 pub(super) struct Timer {
     ident: AtomicU64,
@@ -24,7 +26,7 @@ pub(super) struct Timer {
     file: AtomicI32,
 }
 
-/// When it is due: the host's `struct itimerspec`, the flags that go with it, and the clock.
+/// When it is due: the host's `struct itimerspec`, its flags, and the clock.
 #[derive(Debug, PartialEq, Eq)]
 struct Setting {
     words: [u64; 4],
@@ -34,7 +36,7 @@ struct Setting {
 
 impl Setting {
     /// # Errors
-    /// `INVAL`: a time before there was any, or in no unit.
+    /// `INVAL`: the time is negative, or its unit is unknown.
     fn of(event: &Event) -> Result<Self, Errno> {
         const REAL_TIME: u64 = 0;
         const MONOTONIC: u64 = 1;
@@ -49,18 +51,18 @@ impl Setting {
             return Err(Errno::INVAL);
         }
         let time = [event.data / in_second, event.data % in_second * (SECOND_NS / in_second)];
-        // Nothing at all would be no setting.
+        // A time of zero would disarm the timer.
         let [seconds, nanoseconds] = if time == [0, 0] { [0, 1] } else { time };
         if event.filter_words & ABSOLUTE != 0 {
             return Ok(Self { words: [0, 0, seconds, nanoseconds], flags: 1, clock: REAL_TIME });
         }
-        // Who wants it once is told of one, however late it is asked.
+        // A timer that is wanted once is reported once, however late the program asks.
         let again = if event.flags() & ONCE != 0 { [0, 0] } else { [seconds, nanoseconds] };
         let words = [again[0], again[1], seconds, nanoseconds];
         Ok(Self { words, flags: 0, clock: MONOTONIC })
     }
 
-    /// The descriptor of a timer that was set so.
+    /// Makes the descriptor of a timer with this setting.
     fn start(&self) -> Result<u64, Errno> {
         const CLOSE_ON_EXECUTION_NO_WAITING: u64 = 0o2_004_000;
         let file = pass(number::TIMERFD_CREATE, &[self.clock, CLOSE_ON_EXECUTION_NO_WAITING])?;
@@ -82,7 +84,7 @@ impl Timer {
     }
 
     pub(super) fn forget(&self) {
-        // With its descriptor it leaves the host's list. Nobody else knows of that.
+        // Closing the descriptor removes it from the host's list. No other thread knows it.
         let file = self.file.swap(NONE, Relaxed);
         if file != NONE {
             let _ = pass(number::CLOSE, &[file as u64]);
@@ -94,7 +96,7 @@ impl Timer {
         self.file.load(Relaxed) as u64
     }
 
-    /// How often it was due since this was asked last.
+    /// How often it was due since the last call.
     fn due_count(&self) -> u64 {
         let mut count = 0_u64;
         pass(number::READ, &[self.file(), address(&mut count), 8]).map_or(0, |_| count)
@@ -137,7 +139,7 @@ impl Queue {
         self.timers().iter().position(|timer| !timer.filter.state().is_there())
     }
 
-    /// Has the host look at a timer, or not any more.
+    /// Adds a timer to the host's list, or removes it.
     fn register_timer(&self, queue: u64, place: usize, operation: u64) -> Result<(), Errno> {
         let timer = &self.timers()[place];
         if !timer.filter.state().is_there() {
@@ -157,7 +159,7 @@ impl Queue {
     ) -> Result<(), Errno> {
         let timer = self.timers().get(place).ok_or(Errno::INVAL)?;
         let state = timer.filter.state();
-        // Where there is no room, the host tells it another time.
+        // If there is no room, the host reports it again.
         if !state.is_active() || !told.has_room() {
             return Ok(());
         }

@@ -1,11 +1,11 @@
-//! Messages with more than bytes: `sendmsg` and `recvmsg`, with descriptors beside.
+//! Messages with control data: `sendmsg` and `recvmsg`, with descriptors.
 
 use super::{ADDRESS_BYTES_MAX, Address};
 use crate::errno::Errno;
 use crate::host::{Answer, address, number, pass};
 use crate::user::{self, plain};
 
-/// FreeBSD's bits, and the host's, of a call; and of what a message is told to be.
+/// FreeBSD's and the host's bits: flags of a call, and flags of a received message.
 const FLAGS: [(u64, u64); 9] = [
     (0x1, 0x1),
     (0x2, 0x2),
@@ -19,7 +19,7 @@ const FLAGS: [(u64, u64); 9] = [
 ];
 const NO_SIGNAL: (u64, u64) = (0x2_0000, 0x4000);
 
-/// The host's flags of a call.
+/// The host's flags for a call.
 pub(super) fn flags_to_host(flags: u64) -> Result<u64, Errno> {
     let flags = flags & 0xffff_ffff;
     let list = FLAGS.iter().chain([&NO_SIGNAL]);
@@ -50,7 +50,7 @@ struct Message {
 
 plain!(Message);
 
-/// The host's.
+/// The host's `struct msghdr`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 struct HostMessage {
@@ -63,18 +63,18 @@ struct HostMessage {
     flags: u64,
 }
 
-/// Most bytes of what stands beside a message.
+/// Most bytes of control data.
 const CONTROL_BYTES_MAX: usize = 512;
-/// In front of each item: on FreeBSD a length of four bytes, on the host of eight.
+/// The header of an item: the length has four bytes on FreeBSD and eight on the host.
 const HEADER: usize = 12;
 const HOST_HEADER: usize = 16;
-/// Where both have the data, as addresses of eight bytes.
+/// The offset of the data on both systems, rounded up to eight bytes.
 const DATA: usize = 16;
 const SOCKET: (u32, u32) = (0xffff, 1);
 
 type Control = [u64; CONTROL_BYTES_MAX / 8];
 
-/// What stands beside a message, as bytes.
+/// Control data, as bytes.
 struct Items {
     bytes: [u8; CONTROL_BYTES_MAX],
     count: usize,
@@ -84,9 +84,10 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]))
 }
 
-/// Changes the headers of items, which lie at the same places, with lengths that differ by nothing but the header: `from` bytes become `to`.
+/// Converts the headers of items. Items begin at the same offsets on both systems, and their
+/// lengths differ only by the header: `from` bytes become `to`.
 fn translate(items: &mut Items, from: usize, to: usize, levels: (u32, u32)) -> Result<(), Errno> {
-    // Length, level, kind: where they stand in a header of 12 or 16 bytes.
+    // The offsets of length, level and kind in a header of 12 or 16 bytes.
     let place = |header: usize| header - 8;
     let mut at = 0;
     while at + DATA <= items.count {
@@ -196,7 +197,7 @@ mod tests {
         let mut pair = [0_i32; 2];
         pass(number::SOCKETPAIR, &[1, 1, 0, address(&mut pair)]).unwrap();
         let [sender, receiver] = pair.map(|file| file as u64);
-        // Length 20, level, kind, and the descriptor behind 16 bytes.
+        // Length 20, level, kind, and the descriptor after 16 bytes.
         let mut beside = [20 | 0xffff_u64 << 32, 1, sender];
         let part = [address_of(b"byte"), 4_u64];
         let mut message = Message {

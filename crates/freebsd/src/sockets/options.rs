@@ -1,4 +1,4 @@
-//! Options of sockets: FreeBSD's level and name as the host's. Their values are the same.
+//! Options of sockets: the host's level and name for FreeBSD's. The values are the same.
 
 use crate::errno::Errno;
 
@@ -25,7 +25,7 @@ const OPTIONS: [(u64, u64, u64); 43] = [
 /// The host's level and name.
 ///
 /// # Errors
-/// `NOPROTOOPT`: the host has no such.
+/// `NOPROTOOPT`: the host has no such option.
 pub(super) fn to_host(level: u64, name: u64) -> Result<(u64, u64), Errno> {
     let [level, name] = [level, name].map(|word| u64::from(word as u32));
     let known = OPTIONS.iter().find(|(at, ours, _)| (*at, *ours) == (level, name));
