@@ -1,7 +1,7 @@
-//! What Valgrind and ThreadSanitizer are told, where one of them watches the program.
+//! What Valgrind and `ThreadSanitizer` are told, where one of them watches the program.
 //!
 //! * **Valgrind** gets to know each stack once, when its memory is cut.
-//! * **ThreadSanitizer** has a *fiber* for each microprocess and follows every switch. A switch alone orders nothing for it: two
+//! * **`ThreadSanitizer`** has a *fiber* for each microprocess and follows every switch. A switch alone orders nothing for it: two
 //!   microprocesses of one virtual processor race as those of two do. What orders is told by [`release`] and [`acquire`], which
 //!   every guarded object, spawn, join and unpark calls, with an address that both sides know.
 //!

@@ -27,9 +27,9 @@ impl Microprocess {
     /// Ends it, whatever it is doing.
     ///
     /// It unwinds at its next kill point: where an operation of this crate that may wait begins, where it waits, at a
-    /// [`yield_now`](crate::yield_now). Destructors run; mutexes that it holds are poisoned; joining it returns [`Killed`]. A call that it sleeps
+    /// [`yield_now`](crate::yield_now). Destructors run; mutexes that it holds are poisoned; joining it returns [`Killed`](crate::Killed). A call that it sleeps
     /// in is interrupted if the kernel can (`EINTR`), again and again until it is back; else it ends when the call returns. One that waits for a
-    /// [`scope`](crate::thread::scope) takes the members with it. A loop that never calls this crate is taken off its virtual processor for good after some
+    /// [`scope`](crate::scope) takes the members with it. A loop that never calls this crate is taken off its virtual processor for good after some
     /// eight time slices, and then its destructors do not run, unless it has called [`always_unwind`]. A stackless one is told by
     /// [`Stackless::killed`](crate::Stackless::killed).
     ///

@@ -1,4 +1,4 @@
-//! Waiting for a word that another process changes. How such a word is noticed: [`processor::bell`](crate::processor::bell).
+//! Waiting for a word that another process changes. How such a word is noticed: `processor/bell.rs`.
 
 use std::io;
 

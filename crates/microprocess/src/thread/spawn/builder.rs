@@ -99,7 +99,7 @@ impl Builder {
         self
     }
 
-    /// Sets when the microprocess should be done, for [`EarliestDeadline`](crate::processor::scheduler::EarliestDeadline): its parameter.
+    /// Sets when the microprocess should be done, for [`EarliestDeadline`](crate::scheduler::EarliestDeadline): its parameter.
     #[must_use]
     pub const fn deadline(self, deadline: Deadline) -> Self {
         self.parameter(deadline.ns())
