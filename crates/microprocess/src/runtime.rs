@@ -136,7 +136,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Lets other processes of the user list, stop, resume and end the microprocesses, by a control socket: see [`control`](crate::runtime::control). Not when
+    /// Lets other processes of the user list, stop, resume and end the microprocesses, by a control socket: see [`control`](crate::control). Not when
     /// not called, unless the environment variable `KYOCHO_CONTROL` is `1`; `KYOCHO_CONTROL=0` forbids it in any case.
     #[must_use]
     pub fn control(mut self, served: bool) -> Self {
