@@ -206,7 +206,7 @@ fn wrong_arrows(layers: &Layers, sources: &[Source]) -> Vec<String> {
             match place(&target) {
                 None => wrong.push(format!("{file} imports {target} from the crate's root")),
                 Some(layer) if layer > own => {
-                    wrong.push(format!("{file} imports up from {target}"))
+                    wrong.push(format!("{file} imports up from {target}"));
                 }
                 Some(_) => {}
             }
