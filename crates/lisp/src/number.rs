@@ -16,9 +16,7 @@ mod complex;
 mod convert;
 mod division;
 mod format;
-pub(crate) mod giants;
 mod power;
-pub(crate) mod rational;
 #[cfg(test)]
 mod tests;
 mod trigonometry;
@@ -37,12 +35,15 @@ pub use trigonometry::{acos, asin, atan, atan2, cos, sin, tan};
 use crate::heap::Mutator;
 use crate::heap::object::{FLAG_NEGATIVE, Kind};
 use crate::raise::{Raise, Result};
-use crate::syntax::datum::NumberLiteral;
 use crate::value::Value;
+use crate::syntax::datum::NumberLiteral;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
+
+/// What is done between two parts of long arithmetic; an error is raised.
+type Pause<'a> = kyocho_bignum::Pause<'a, Raise>;
 
 /// The largest exact integer, in bits: 16 MiB. Multiplying two of half this size takes seconds, in
 /// parts; what is done in one go, a copy or a sum, milliseconds.

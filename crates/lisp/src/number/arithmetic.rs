@@ -3,13 +3,14 @@
 //! Fixnums first: two tagged integers are below 2^60 in magnitude, so a 64-bit sum cannot overflow.
 //! Then flonums with flonums or fixnums. Everything else leaves the tagged words.
 
-use super::giants::{Pause, product};
 use super::{INTEGER_BITS_MAX, Number, check_bits, complex, integer, is_complex, is_number};
-use super::{parts, ratio, rational, rectangular, short, store_short};
+use super::{Pause, parts, ratio, rectangular, short, store_short};
 use crate::heap::{Kind, Mutator};
 use crate::raise::{Raise, Result};
 use crate::value::Value;
 use core::ops::{Add, Mul, Sub};
+use kyocho_bignum::integer::product;
+use kyocho_bignum::ratio;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero;
@@ -39,7 +40,7 @@ pub fn add(m: &mut Mutator, a: Value, b: Value) -> Result {
     if complex::either(a, b) {
         return m.keeping(&[a, b], |m| complex::add(m, a, b));
     }
-    combine(m, "+", (a, b), |x, y, _| Ok(x + y), rational::sum, f64::add)
+    combine(m, "+", (a, b), |x, y, _| Ok(x + y), ratio::sum, f64::add)
 }
 
 /// `a - b`.
@@ -60,7 +61,7 @@ pub fn sub(m: &mut Mutator, a: Value, b: Value) -> Result {
     if complex::either(a, b) {
         return m.keeping(&[a, b], |m| complex::sub(m, a, b));
     }
-    combine(m, "-", (a, b), |x, y, _| Ok(x - y), |x, y, p| rational::sum(x, -y, p), f64::sub)
+    combine(m, "-", (a, b), |x, y, _| Ok(x - y), |x, y, p| ratio::sum(x, -y, p), f64::sub)
 }
 
 /// `a * b`.
@@ -87,7 +88,7 @@ pub fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
         return m.keeping(&[a, b], |m| complex::mul(m, a, b));
     }
     check_bits(bits(a) + bits(b))?;
-    combine(m, "*", (a, b), |x, y, p| product(&x, &y, p), rational::product, f64::mul)
+    combine(m, "*", (a, b), |x, y, p| product(&x, &y, p), ratio::product, f64::mul)
 }
 
 /// `a / b`: exact operands give an exact result.
@@ -113,8 +114,8 @@ pub fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
     }
     let pause: Pause<'_> = &mut || m.pause(&[]);
     let result = match alike("/", a, b)? {
-        Alike::Big(x, y) => Number::Ratio(rational::reduced(x, y, pause)?),
-        Alike::Ratio(x, y) => Number::Ratio(rational::quotient(x, y, pause)?),
+        Alike::Big(x, y) => Number::Ratio(ratio::reduced(x, y, pause)?),
+        Alike::Ratio(x, y) => Number::Ratio(ratio::quotient(x, y, pause)?),
         Alike::Real(x, y) => Number::Real(x / y),
     };
     result.store(m)

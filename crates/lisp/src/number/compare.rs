@@ -2,10 +2,11 @@
 //! is a binary fraction and has an exact value.
 
 use super::arithmetic::reals;
-use super::{Number, is_number, parts, rational, short};
+use super::{Number, is_number, parts, short};
 use crate::raise::Result;
 use crate::value::Value;
 use core::cmp::Ordering;
+use kyocho_bignum::ratio;
 
 /// Integers up to this magnitude convert to a flonum without rounding.
 const EXACT_AS_REAL_MAX: i64 = 1 << 53;
@@ -89,8 +90,8 @@ pub(super) fn order(x: Number, y: Number) -> Option<Ordering> {
         (Number::Real(x), Number::Real(y)) => x.partial_cmp(&y),
         (Number::Real(x), y) => exact_to_real(y, x).map(Ordering::reverse),
         (x, Number::Real(y)) => exact_to_real(x, y),
-        (Number::Ratio(x), y) => Some(rational::order(&x, &y.into_ratio()?)),
-        (x, Number::Ratio(y)) => Some(rational::order(&x.into_ratio()?, &y)),
+        (Number::Ratio(x), y) => Some(ratio::order(&x, &y.into_ratio()?)),
+        (x, Number::Ratio(y)) => Some(ratio::order(&x.into_ratio()?, &y)),
         (x, y) => Some(x.into_big()?.cmp(&y.into_big()?)),
     }
 }

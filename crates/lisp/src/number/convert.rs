@@ -1,8 +1,7 @@
 //! Exact and inexact, and rounding to integers.
 
 use super::division::truncated;
-use super::giants::Pause;
-use super::{Number, is_complex, parts, rectangular, store_big};
+use super::{Number, Pause, is_complex, parts, rectangular, store_big};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::value::Value;

@@ -1,11 +1,11 @@
 //! Integer division in its kinds, greatest common divisor, least common multiple.
 
 use super::arithmetic::{Alike, alike};
-use super::giants::{self, Pause};
-use super::{Number, integer, short, store_big, store_short};
+use super::{Number, Pause, integer, short, store_big, store_short};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::value::Value;
+use kyocho_bignum::integer as bignum;
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::Zero;
@@ -50,7 +50,7 @@ impl Division {
             Alike::Real(_, 0.0) => Err(Raise::divide_by_zero(who)),
             Alike::Real(x, y) => Ok(m.flonum(self.of_reals(x, y))?),
             Alike::Big(_, y) if y.is_zero() => Err(Raise::divide_by_zero(who)),
-            Alike::Big(x, y) if giants::is_short(&x, &y) => store_big(m, &self.of(x, y)),
+            Alike::Big(x, y) if bignum::is_short(&x, &y) => store_big(m, &self.of(x, y)),
             Alike::Big(x, y) => {
                 let result = self.of_giants(&x, &y, &mut || m.pause(&[]))?;
                 store_big(m, &result)
@@ -95,7 +95,7 @@ impl Division {
 
 /// The quotient towards zero, and the rest.
 pub(super) fn truncated(x: &BigInt, y: &BigInt, pause: Pause<'_>) -> Result<(BigInt, BigInt)> {
-    let (quotient, rest) = giants::divide(x.magnitude(), y.magnitude(), pause)?;
+    let (quotient, rest) = bignum::divide(x.magnitude(), y.magnitude(), pause)?;
     let quotient = BigInt::from_biguint(x.sign() * y.sign(), quotient);
     Ok((quotient, BigInt::from_biguint(x.sign(), rest)))
 }
@@ -132,7 +132,7 @@ pub fn modulo(m: &mut Mutator, a: Value, b: Value) -> Result {
 /// # Errors
 /// One is no integer; no memory.
 pub fn gcd(m: &mut Mutator, position: usize, a: Value, b: Value) -> Result {
-    fold(m, "gcd", position, (a, b), giants::gcd, |x, y| x.gcd(&y))
+    fold(m, "gcd", position, (a, b), bignum::gcd, |x, y| x.gcd(&y))
 }
 
 /// The least common multiple of two integers.
@@ -147,9 +147,9 @@ fn common_multiple(x: &BigUint, y: &BigUint, pause: Pause<'_>) -> Result<BigUint
     if x.is_zero() || y.is_zero() {
         return Ok(BigUint::ZERO);
     }
-    let divisor = giants::gcd(x, y, pause)?;
-    let (factor, _) = giants::divide(x, &divisor, pause)?;
-    giants::multiply(&factor, y, pause)
+    let divisor = bignum::gcd(x, y, pause)?;
+    let (factor, _) = bignum::divide(x, &divisor, pause)?;
+    bignum::multiply(&factor, y, pause)
 }
 
 fn fold(

@@ -1,10 +1,10 @@
 //! Numbers as text: the shortest that reads back as the same number.
 
-use super::giants::{self, Pause};
-use super::{Number, is_complex, parts};
+use super::{Number, Pause, is_complex, parts};
 use crate::raise::Result;
 use crate::value::Value;
 use core::fmt::Write;
+use kyocho_bignum::integer as bignum;
 use num_bigint::BigInt;
 use num_traits::Signed;
 
@@ -45,7 +45,7 @@ fn real_in_parts(number: &Number, radix: u32, pause: Pause<'_>) -> Result<String
 }
 
 fn integer_in_parts(n: &BigInt, radix: u32, pause: Pause<'_>) -> Result<String> {
-    let digits = giants::text(n.magnitude(), radix, pause)?;
+    let digits = bignum::text(n.magnitude(), radix, pause)?;
     Ok(if n.is_negative() { format!("-{digits}") } else { digits })
 }
 

@@ -1,12 +1,12 @@
 //! Powers, roots, logarithms: exact where the result is.
 
 use super::complex::{self, angle, is_complex, magnitude, parts, polar, rectangular};
-use super::giants::{self, Pause};
-use super::{INTEGER_BITS_MAX, Number, add, check_bits, div, mul, negate, sub};
+use super::{INTEGER_BITS_MAX, Number, Pause, add, check_bits, div, mul, negate, sub};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::value::Value;
 use core::f64::consts::PI;
+use kyocho_bignum::integer as bignum;
 use num_bigint::{BigInt, BigUint, Sign};
 use num_integer::Integer;
 use num_rational::BigRational;
@@ -166,7 +166,7 @@ fn power(base: &BigInt, exponent: u64, pause: Pause<'_>) -> Result<BigInt> {
     if base.is_one() || base.is_zero() && exponent > 0 {
         return Ok(base.clone());
     }
-    let magnitude = giants::power(base.magnitude(), exponent, pause)?;
+    let magnitude = bignum::power(base.magnitude(), exponent, pause)?;
     let is_negative = base.is_negative() && exponent % 2 == 1;
     Ok(BigInt::from_biguint(if is_negative { Sign::Minus } else { Sign::Plus }, magnitude))
 }
@@ -253,7 +253,7 @@ fn complex_root(m: &mut Mutator, value: Value) -> Result {
 fn ratio_root(ratio: &BigRational, pause: Pause<'_>) -> Result<Option<BigRational>> {
     let mut roots = [BigInt::ZERO, BigInt::ZERO];
     for (root, part) in roots.iter_mut().zip([ratio.numer(), ratio.denom()]) {
-        let (part_root, rest) = giants::root(part.magnitude(), pause)?;
+        let (part_root, rest) = bignum::root(part.magnitude(), pause)?;
         if !rest.is_zero() {
             return Ok(None);
         }
@@ -293,7 +293,7 @@ pub fn exact_integer_sqrt(m: &mut Mutator, value: Value) -> Result<(Number, Numb
     if n.is_negative() {
         return Err(complaint());
     }
-    let (root, rest) = giants::root(n.magnitude(), &mut || m.pause(&[]))?;
+    let (root, rest) = bignum::root(n.magnitude(), &mut || m.pause(&[]))?;
     Ok((Number::Big(root.into()), Number::Big(rest.into())))
 }
 

@@ -4,9 +4,9 @@
 //! NaN, complex numbers in rectangular and polar form.
 
 use super::datum::NumberLiteral;
-use crate::number::giants::{self, Pause};
-use crate::number::rational::reduced;
-use crate::raise::{Raise, Result};
+use core::convert::Infallible;
+use kyocho_bignum::ratio::reduced;
+use kyocho_bignum::{Pause, integer as bignum};
 use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
@@ -15,8 +15,17 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 pub const DIGITS_MAX: usize = 1_000_000;
 /// Largest decimal exponent of an exact decimal: `#e1e100000` is already 40 KiB of integer.
 pub const EXACT_EXPONENT_MAX: i64 = 100_000;
+/// Bits of an integer that fits a machine word beside its tag: a fixnum, which `eq?` compares as `eqv?` does.
+pub const FIXNUM_BITS: u32 = 61;
 /// The largest radix in which complex numbers are read: beyond it, `i` is a digit.
 const RADIX_COMPLEX_MAX: u32 = 18;
+
+/// Whether an integer is a fixnum.
+#[must_use]
+pub fn is_fixnum(n: i64) -> bool {
+    const MAGNITUDE_BITS: u32 = FIXNUM_BITS - 1;
+    (-(1 << MAGNITUDE_BITS)..1 << MAGNITUDE_BITS).contains(&n)
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Exactness {
@@ -29,36 +38,37 @@ enum Exactness {
 /// otherwise; `None` where it denotes none, or is past [`DIGITS_MAX`] or [`EXACT_EXPONENT_MAX`].
 #[must_use]
 pub fn parse(text: &str, radix: u32) -> Option<NumberLiteral> {
-    parse_in_parts(text, radix, &mut || Ok(())).ok().flatten()
+    let Ok(literal) = parse_in_parts::<Infallible>(text, radix, &mut || Ok(()));
+    literal
 }
 
 /// The same, part by part.
 ///
 /// # Errors
 /// As `pause`.
-pub(crate) fn parse_in_parts(
+pub fn parse_in_parts<E>(
     text: &str,
     radix: u32,
-    pause: Pause<'_>,
-) -> Result<Option<NumberLiteral>> {
+    pause: Pause<'_, E>,
+) -> Result<Option<NumberLiteral>, E> {
     let mut parts = Parts { pause, failure: None };
     let literal = parse_prefixed(text, radix, &mut parts);
     parts.failure.map_or(Ok(literal), Err)
 }
 
 /// What long work does between two parts, and why it was given up: then no number is found.
-struct Parts<'a> {
-    pause: Pause<'a>,
-    failure: Option<Raise>,
+struct Parts<'a, E> {
+    pause: Pause<'a, E>,
+    failure: Option<E>,
 }
 
-impl Parts<'_> {
-    fn of<T>(&mut self, work: impl FnOnce(Pause<'_>) -> Result<T>) -> Option<T> {
-        work(self.pause).map_err(|raise| self.failure = Some(raise)).ok()
+impl<E> Parts<'_, E> {
+    fn of<T>(&mut self, work: impl FnOnce(Pause<'_, E>) -> Result<T, E>) -> Option<T> {
+        work(self.pause).map_err(|failure| self.failure = Some(failure)).ok()
     }
 }
 
-fn parse_prefixed(text: &str, radix: u32, parts: &mut Parts<'_>) -> Option<NumberLiteral> {
+fn parse_prefixed<E>(text: &str, radix: u32, parts: &mut Parts<'_, E>) -> Option<NumberLiteral> {
     if !text.is_ascii() || text.len() > DIGITS_MAX {
         return None;
     }
@@ -91,11 +101,11 @@ fn parse_prefixed(text: &str, radix: u32, parts: &mut Parts<'_>) -> Option<Numbe
 }
 
 /// `real@real`, or an optional real and a signed one with an `i`.
-fn parse_complex(
+fn parse_complex<E>(
     text: &str,
     radix: u32,
     exactness: Exactness,
-    parts: &mut Parts<'_>,
+    parts: &mut Parts<'_, E>,
 ) -> Option<NumberLiteral> {
     if radix > RADIX_COMPLEX_MAX {
         return None;
@@ -116,11 +126,11 @@ fn parse_complex(
     })
 }
 
-fn rectangular(
+fn rectangular<E>(
     real: &str,
     imaginary: &str,
     (radix, exactness): (u32, Exactness),
-    parts: &mut Parts<'_>,
+    parts: &mut Parts<'_, E>,
 ) -> Option<NumberLiteral> {
     let mut part = |text: &str, exactness| parse_real(text, radix, exactness, parts);
     let (x, y) = (part(real, exactness)?, part(imaginary, exactness)?);
@@ -168,11 +178,11 @@ fn real_of(number: &NumberLiteral) -> Option<f64> {
     }
 }
 
-fn parse_real(
+fn parse_real<E>(
     text: &str,
     radix: u32,
     exactness: Exactness,
-    parts: &mut Parts<'_>,
+    parts: &mut Parts<'_, E>,
 ) -> Option<NumberLiteral> {
     if let Some(special) = parse_special(text) {
         return (exactness != Exactness::Exact).then_some(NumberLiteral::Real(special));
@@ -199,11 +209,11 @@ fn parse_real(
     decimal(text, unsigned, exactness, parts)
 }
 
-fn integer(
+fn integer<E>(
     text: &str,
     unsigned: &str,
     (radix, exactness): (u32, Exactness),
-    parts: &mut Parts<'_>,
+    parts: &mut Parts<'_, E>,
 ) -> Option<NumberLiteral> {
     if exactness != Exactness::Inexact
         && let Ok(small) = i64::from_str_radix(text, radix)
@@ -229,11 +239,11 @@ fn parse_special(text: &str) -> Option<f64> {
     }
 }
 
-fn digits(text: &str, radix: u32, parts: &mut Parts<'_>) -> Option<BigInt> {
+fn digits<E>(text: &str, radix: u32, parts: &mut Parts<'_, E>) -> Option<BigInt> {
     if !are_digits(text, radix) {
         return None;
     }
-    parts.of(|pause| giants::of_digits(text, radix, pause)).map(BigInt::from)
+    parts.of(|pause| bignum::of_digits(text, radix, pause)).map(BigInt::from)
 }
 
 fn are_digits(text: &str, radix: u32) -> bool {
@@ -245,11 +255,11 @@ fn signed(magnitude: BigInt, text: &str) -> BigInt {
 }
 
 /// `digits . digits e sign digits`, the point or the exponent present.
-fn decimal(
+fn decimal<E>(
     text: &str,
     unsigned: &str,
     exactness: Exactness,
-    parts: &mut Parts<'_>,
+    parts: &mut Parts<'_, E>,
 ) -> Option<NumberLiteral> {
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -276,11 +286,11 @@ fn decimal(
     }
     let mantissa = signed(digits(&format!("{whole}{fraction}"), 10, parts)?, text);
     let ratio = parts.of(|pause| {
-        let power = giants::power(&BigUint::from(10u32), exponent.unsigned_abs(), pause)?.into();
+        let power = bignum::power(&BigUint::from(10u32), exponent.unsigned_abs(), pause)?.into();
         if exponent < 0 {
             return reduced(mantissa, power, pause);
         }
-        giants::product(&mantissa, &power, pause).map(BigRational::from_integer)
+        bignum::product(&mantissa, &power, pause).map(BigRational::from_integer)
     })?;
     Some(finish(ratio, exactness))
 }

@@ -17,16 +17,13 @@
 
 mod digits;
 
-pub(crate) use digits::{of_digits, text};
+pub use digits::{of_digits, text};
 
-use crate::raise::Result;
+use crate::Pause;
 use core::mem::swap;
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::{One, Zero};
-
-/// What is done between two parts; an error ends the operation.
-pub(crate) type Pause<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// Products of limbs in a part.
 const PART: u64 = 1 << 20;
@@ -60,12 +57,16 @@ fn join(high: BigUint, at: u64, low: &BigUint) -> BigUint {
 }
 
 /// Whether dividing or multiplying takes one part only.
-pub(crate) fn is_short(a: &BigInt, b: &BigInt) -> bool {
+#[must_use]
+pub fn is_short(a: &BigInt, b: &BigInt) -> bool {
     limbs(a.magnitude()) * limbs(b.magnitude()) <= PART
 }
 
 /// `x * y`.
-pub(crate) fn multiply(x: &BigUint, y: &BigUint, pause: Pause<'_>) -> Result<BigUint> {
+///
+/// # Errors
+/// As `pause`.
+pub fn multiply<E>(x: &BigUint, y: &BigUint, pause: Pause<'_, E>) -> Result<BigUint, E> {
     let (short, long) = if x.bits() <= y.bits() { (x, y) } else { (y, x) };
     if limbs(short) * limbs(long) <= PART {
         return Ok(short * long);
@@ -83,13 +84,16 @@ pub(crate) fn multiply(x: &BigUint, y: &BigUint, pause: Pause<'_>) -> Result<Big
 }
 
 /// The same with signs.
-pub(crate) fn product(x: &BigInt, y: &BigInt, pause: Pause<'_>) -> Result<BigInt> {
+///
+/// # Errors
+/// As `pause`.
+pub fn product<E>(x: &BigInt, y: &BigInt, pause: Pause<'_, E>) -> Result<BigInt, E> {
     let magnitude = multiply(x.magnitude(), y.magnitude(), pause)?;
     Ok(BigInt::from_biguint(x.sign() * y.sign(), magnitude))
 }
 
 /// Both are polynomials of degree 2; so their product, of degree 4, is known from its values at 0, 1, -1, -2 and infinity.
-fn toom_3(x: &BigUint, y: &BigUint, pause: Pause<'_>) -> Result<BigUint> {
+fn toom_3<E>(x: &BigUint, y: &BigUint, pause: Pause<'_, E>) -> Result<BigUint, E> {
     let third = limbs(y).div_ceil(3) * 64;
     let x = values(x, third);
     pause()?;
@@ -129,7 +133,10 @@ fn values(n: &BigUint, third: u64) -> [BigInt; 5] {
 }
 
 /// Quotient and rest; `b` is not zero.
-pub(crate) fn divide(a: &BigUint, b: &BigUint, pause: Pause<'_>) -> Result<(BigUint, BigUint)> {
+///
+/// # Errors
+/// As `pause`.
+pub fn divide<E>(a: &BigUint, b: &BigUint, pause: Pause<'_, E>) -> Result<(BigUint, BigUint), E> {
     if a < b {
         return Ok((BigUint::ZERO, a.clone()));
     }
@@ -158,13 +165,13 @@ pub(crate) fn divide(a: &BigUint, b: &BigUint, pause: Pause<'_>) -> Result<(BigU
 }
 
 /// The same, where b = upper * 2^at + lower and the quotient is no longer than `upper`: what `upper` gives is too large by a few at most.
-fn divide_by_upper(
+fn divide_by_upper<E>(
     a: &BigUint,
     b: &BigUint,
     (upper, lower): &(BigUint, BigUint),
     at: u64,
-    pause: Pause<'_>,
-) -> Result<(BigUint, BigUint)> {
+    pause: Pause<'_, E>,
+) -> Result<(BigUint, BigUint), E> {
     let (high, low) = split(a, at);
     let (mut quotient, rest) = divide(&high, upper, pause)?;
     pause()?;
@@ -182,7 +189,10 @@ fn divide_by_upper(
 ///
 /// The quotients of Euclid's algorithm are found from the leading 128 bits while they surely are the same for the whole; then all of
 /// these steps are done at once, in one pass.
-pub(crate) fn gcd(a: &BigUint, b: &BigUint, pause: Pause<'_>) -> Result<BigUint> {
+///
+/// # Errors
+/// As `pause`.
+pub fn gcd<E>(a: &BigUint, b: &BigUint, pause: Pause<'_, E>) -> Result<BigUint, E> {
     let (a, b) = if a < b { (b, a) } else { (a, b) };
     if limbs(a) <= DIVISOR_LIMBS {
         return Ok(a.gcd(b));
@@ -256,13 +266,13 @@ fn leading(a: &[u64], b: &[u64]) -> (u128, u128) {
 }
 
 /// Does the steps. `passed` counts limbs since the last pause.
-fn combine(
+fn combine<E>(
     a: &mut Vec<u64>,
     b: &mut Vec<u64>,
     Cofactors { u, v, is_even }: Cofactors,
     passed: &mut usize,
-    pause: Pause<'_>,
-) -> Result<()> {
+    pause: Pause<'_, E>,
+) -> Result<(), E> {
     b.resize(a.len(), 0);
     // Whichever they are, the first of each pair counts positive.
     let (p, q, of_p, of_q) = if is_even {
@@ -295,7 +305,10 @@ fn combine(
 }
 
 /// `base` to the power `exponent`, by squaring.
-pub(crate) fn power(base: &BigUint, exponent: u64, pause: Pause<'_>) -> Result<BigUint> {
+///
+/// # Errors
+/// As `pause`.
+pub fn power<E>(base: &BigUint, exponent: u64, pause: Pause<'_, E>) -> Result<BigUint, E> {
     let twos = base.trailing_zeros().unwrap_or(0);
     let odd = base >> twos;
     let mut result = BigUint::one();
@@ -313,7 +326,10 @@ pub(crate) fn power(base: &BigUint, exponent: u64, pause: Pause<'_>) -> Result<B
 ///
 /// Let n = upper * 4^k + lower, and `upper` at least as long as the rest, so that its root is 2^(k - 1) at least. Then that root, and a
 /// quotient for the lower half, give one that is too large by one at most.
-pub(crate) fn root(n: &BigUint, pause: Pause<'_>) -> Result<(BigUint, BigUint)> {
+///
+/// # Errors
+/// As `pause`.
+pub fn root<E>(n: &BigUint, pause: Pause<'_, E>) -> Result<(BigUint, BigUint), E> {
     if n.bits() <= ROOT_BITS {
         let root = n.sqrt();
         let rest = n - &root * &root;

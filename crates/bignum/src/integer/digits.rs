@@ -2,8 +2,8 @@
 //!
 //! In radices that are powers of two, that takes linear time and is done in one go.
 
-use super::{Pause, divide, multiply, power};
-use crate::raise::Result;
+use super::{divide, multiply, power};
+use crate::Pause;
 use num_bigint::BigUint;
 use num_traits::{Num, Zero};
 
@@ -11,7 +11,7 @@ use num_traits::{Num, Zero};
 const PART_BITS: u64 = 1 << 14;
 
 /// Powers of the radix, each the square of the one before: all that are needed for integers of `bits`. The first is for `digits` digits.
-fn powers(radix: u32, digits: usize, bits: u64, pause: Pause<'_>) -> Result<Vec<BigUint>> {
+fn powers<E>(radix: u32, digits: usize, bits: u64, pause: Pause<'_, E>) -> Result<Vec<BigUint>, E> {
     let mut powers = vec![power(&BigUint::from(radix), digits as u64, pause)?];
     while let Some(last) = powers.last()
         && last.bits() * 2 <= bits + 1
@@ -29,7 +29,10 @@ fn digits_of_part(radix: u32) -> usize {
 }
 
 /// The text of `n` in `radix` (2..=36).
-pub(crate) fn text(n: &BigUint, radix: u32, pause: Pause<'_>) -> Result<String> {
+///
+/// # Errors
+/// As `pause`.
+pub fn text<E>(n: &BigUint, radix: u32, pause: Pause<'_, E>) -> Result<String, E> {
     if radix.is_power_of_two() || n.bits() <= PART_BITS {
         return Ok(n.to_str_radix(radix));
     }
@@ -41,13 +44,13 @@ pub(crate) fn text(n: &BigUint, radix: u32, pause: Pause<'_>) -> Result<String> 
 }
 
 /// Appends the digits of `n`, in front of other digits with as many zeros as the square of the last power has; `n` is below that.
-fn push_digits(
+fn push_digits<E>(
     out: &mut String,
     n: &BigUint,
     (radix, digits): (u32, usize),
     powers: &[BigUint],
-    pause: Pause<'_>,
-) -> Result<()> {
+    pause: Pause<'_, E>,
+) -> Result<(), E> {
     if let Some((power, smaller)) = powers.split_last() {
         let (upper, lower) = divide(n, power, pause)?;
         pause()?;
@@ -66,9 +69,12 @@ fn push_digits(
 
 /// The integer that `text`, digits in `radix` (2..=36) alone and at least one, denotes.
 ///
+/// # Errors
+/// As `pause`.
+///
 /// # Panics
 /// There is no digit, or something else.
-pub(crate) fn of_digits(text: &str, radix: u32, pause: Pause<'_>) -> Result<BigUint> {
+pub fn of_digits<E>(text: &str, radix: u32, pause: Pause<'_, E>) -> Result<BigUint, E> {
     let digits = digits_of_part(radix);
     if radix.is_power_of_two() || text.len() <= digits {
         return Ok(BigUint::from_str_radix(text, radix).expect("digits alone"));
@@ -78,12 +84,12 @@ pub(crate) fn of_digits(text: &str, radix: u32, pause: Pause<'_>) -> Result<BigU
     join_digits(text, (radix, digits), &powers, pause)
 }
 
-fn join_digits(
+fn join_digits<E>(
     text: &str,
     (radix, digits): (u32, usize),
     powers: &[BigUint],
-    pause: Pause<'_>,
-) -> Result<BigUint> {
+    pause: Pause<'_, E>,
+) -> Result<BigUint, E> {
     let Some((power, smaller)) = powers.split_last() else {
         pause()?;
         return Ok(BigUint::from_str_radix(text, radix).expect("digits alone"));

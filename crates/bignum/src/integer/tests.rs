@@ -1,10 +1,16 @@
 use super::{divide, gcd, multiply, of_digits, power, root, text};
-use crate::raise::{Cause, Raise, Result};
+use crate::Pause;
 use num_bigint::BigUint;
 use num_integer::Integer;
 use num_traits::{One, Pow};
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::{prop_assert, prop_assert_eq};
+
+/// The operation was given up at a pause.
+#[derive(Debug, PartialEq)]
+struct Interrupted;
+
+type Result<T> = core::result::Result<T, Interrupted>;
 
 fn never() -> Result<()> {
     Ok(())
@@ -127,7 +133,7 @@ fn the_divisor_of_two_fibonacci_numbers_takes_the_smallest_quotients() {
 
 /// Each operation on giants, whatever it gives.
 #[expect(clippy::type_complexity, reason = "it is read once")]
-const OPERATIONS: [(&str, fn(super::Pause<'_>) -> Result<()>); 8] = [
+const OPERATIONS: [(&str, fn(Pause<'_, Interrupted>) -> Result<()>); 8] = [
     ("long product", |pause| {
         multiply(&integer(900_000, 7, 1), &integer(90_000, 7, 2), pause).map(drop)
     }),
@@ -145,11 +151,11 @@ fn giant(seed: u64) -> BigUint {
 }
 
 /// What an operation gives of which a pause fails, and how many pauses there were.
-fn run(operation: fn(super::Pause<'_>) -> Result<()>, failing: usize) -> (Result<()>, usize) {
+fn run(operation: fn(Pause<'_, Interrupted>) -> Result<()>, failing: usize) -> (Result<()>, usize) {
     let mut pauses = 0;
     let result = operation(&mut || {
         pauses += 1;
-        if pauses == failing { Err(Raise::new(Cause::Interrupted)) } else { Ok(()) }
+        if pauses == failing { Err(Interrupted) } else { Ok(()) }
     });
     (result, pauses)
 }
@@ -161,7 +167,11 @@ fn an_operation_ends_at_whichever_pause_fails() {
         assert!(result.is_ok() && count >= 5, "{name}: {count} pauses");
         for failing in 1..=count {
             let (result, pauses) = run(operation, failing);
-            assert!(result.is_err() && pauses == failing, "{name}: {failing} of {count}");
+            assert_eq!(
+                (result, pauses),
+                (Err(Interrupted), failing),
+                "{name}: {failing} of {count}"
+            );
         }
     }
 }

@@ -3,8 +3,7 @@
 //! Short ones are `num-rational`'s. Source: Knuth, "The Art of Computer Programming" 2, 4.5.1: what two operands in lowest terms have in common is
 //! taken out before multiplying.
 
-use super::giants::{self, Pause};
-use crate::raise::Result;
+use crate::{Pause, integer};
 use core::cmp::Ordering;
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -18,11 +17,14 @@ fn are_short(parts: &[&BigInt]) -> bool {
 }
 
 /// `numerator / denominator`, which is not zero.
-pub(crate) fn reduced(
+///
+/// # Errors
+/// As `pause`.
+pub fn reduced<E>(
     numerator: BigInt,
     denominator: BigInt,
-    pause: Pause<'_>,
-) -> Result<BigRational> {
+    pause: Pause<'_, E>,
+) -> Result<BigRational, E> {
     if are_short(&[&numerator, &denominator]) {
         return Ok(BigRational::new(numerator, denominator));
     }
@@ -33,7 +35,8 @@ pub(crate) fn reduced(
 }
 
 /// How `x` stands to `y`.
-pub(super) fn order(x: &BigRational, y: &BigRational) -> Ordering {
+#[must_use]
+pub fn order(x: &BigRational, y: &BigRational) -> Ordering {
     if are_short(&[x.numer(), x.denom(), y.numer(), y.denom()]) {
         return x.cmp(y);
     }
@@ -41,23 +44,29 @@ pub(super) fn order(x: &BigRational, y: &BigRational) -> Ordering {
 }
 
 /// `x + y`.
-pub(super) fn sum(x: BigRational, y: BigRational, pause: Pause<'_>) -> Result<BigRational> {
+///
+/// # Errors
+/// As `pause`.
+pub fn sum<E>(x: BigRational, y: BigRational, pause: Pause<'_, E>) -> Result<BigRational, E> {
     if are_short(&[x.numer(), x.denom(), y.numer(), y.denom()]) {
         return Ok(x + y);
     }
     let shared = common(x.denom(), y.denom(), pause)?;
     let x_factor = without(y.denom(), &shared, pause)?;
     let y_factor = without(x.denom(), &shared, pause)?;
-    let sum = giants::product(x.numer(), &x_factor, pause)?
-        + giants::product(y.numer(), &y_factor, pause)?;
+    let sum = integer::product(x.numer(), &x_factor, pause)?
+        + integer::product(y.numer(), &y_factor, pause)?;
     let common = common(&sum, &shared, pause)?;
     let rest = without(y.denom(), &common, pause)?;
-    let denominator = giants::product(&y_factor, &rest, pause)?;
+    let denominator = integer::product(&y_factor, &rest, pause)?;
     Ok(BigRational::new_raw(without(&sum, &common, pause)?, denominator))
 }
 
 /// `x * y`.
-pub(super) fn product(x: BigRational, y: BigRational, pause: Pause<'_>) -> Result<BigRational> {
+///
+/// # Errors
+/// As `pause`.
+pub fn product<E>(x: BigRational, y: BigRational, pause: Pause<'_, E>) -> Result<BigRational, E> {
     if are_short(&[x.numer(), x.denom(), y.numer(), y.denom()]) {
         return Ok(x * y);
     }
@@ -65,7 +74,7 @@ pub(super) fn product(x: BigRational, y: BigRational, pause: Pause<'_>) -> Resul
     let second = common(y.numer(), x.denom(), pause)?;
     let mut times = |a: &BigInt, a_common: &BigInt, b: &BigInt, b_common: &BigInt| {
         let (a, b) = (without(a, a_common, pause)?, without(b, b_common, pause)?);
-        giants::product(&a, &b, pause)
+        integer::product(&a, &b, pause)
     };
     let numerator = times(x.numer(), &first, y.numer(), &second)?;
     let denominator = times(x.denom(), &second, y.denom(), &first)?;
@@ -73,7 +82,10 @@ pub(super) fn product(x: BigRational, y: BigRational, pause: Pause<'_>) -> Resul
 }
 
 /// `x / y`, where `y` is not zero.
-pub(super) fn quotient(x: BigRational, y: BigRational, pause: Pause<'_>) -> Result<BigRational> {
+///
+/// # Errors
+/// As `pause`.
+pub fn quotient<E>(x: BigRational, y: BigRational, pause: Pause<'_, E>) -> Result<BigRational, E> {
     let (numerator, denominator) = y.into_raw();
     product(x, signed(denominator, numerator), pause)
 }
@@ -86,15 +98,15 @@ fn signed(numerator: BigInt, denominator: BigInt) -> BigRational {
     BigRational::new_raw(numerator, denominator)
 }
 
-fn common(a: &BigInt, b: &BigInt, pause: Pause<'_>) -> Result<BigInt> {
-    Ok(giants::gcd(a.magnitude(), b.magnitude(), pause)?.into())
+fn common<E>(a: &BigInt, b: &BigInt, pause: Pause<'_, E>) -> Result<BigInt, E> {
+    Ok(integer::gcd(a.magnitude(), b.magnitude(), pause)?.into())
 }
 
 /// `n` divided by one of its divisors, which is positive.
-fn without(n: &BigInt, divisor: &BigInt, pause: Pause<'_>) -> Result<BigInt> {
+fn without<E>(n: &BigInt, divisor: &BigInt, pause: Pause<'_, E>) -> Result<BigInt, E> {
     if divisor.is_one() {
         return Ok(n.clone());
     }
-    let (quotient, _) = giants::divide(n.magnitude(), divisor.magnitude(), pause)?;
+    let (quotient, _) = integer::divide(n.magnitude(), divisor.magnitude(), pause)?;
     Ok(BigInt::from_biguint(n.sign(), quotient))
 }
