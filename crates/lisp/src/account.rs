@@ -25,6 +25,7 @@ pub(crate) mod share;
 use crate::heap::OutOfMemory;
 use core::fmt;
 use kyocho_microprocess::Priority;
+use kyocho_syntax::world::User;
 use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -216,6 +217,12 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         self.account.reserved_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+impl User for Account {
+    fn may_read_files(&self) -> bool {
+        self.bounds().files
     }
 }
 

@@ -30,10 +30,10 @@ pub use error::{Cause, Failure};
 pub use supply::SystemCallStatistics;
 
 use crate::heap::{CellCache, Heap, Limits};
-use crate::syntax::datum::{Datum, Span};
-use crate::syntax::reader::read_all;
 use evaluator::Evaluator;
 use kyocho_microprocess::Runtime;
+use kyocho_syntax::datum::{Datum, Span};
+use kyocho_syntax::reader::read_all;
 use service::SystemCallThread;
 use std::io::Write;
 use std::sync::Arc;

@@ -2,13 +2,14 @@
 //! no bytes make the reader, the expander or the compiler panic, overflow the stack or run away.
 
 use crate::heap::{Heap, Limits, Mutator};
-use crate::syntax::lexer::ReadError;
-use crate::syntax::reader::Reader;
-use crate::syntax::source;
-use crate::syntax::world::World;
+use crate::prelude;
 use crate::system::Options;
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::ThreadContext;
+use kyocho_syntax::lexer::ReadError;
+use kyocho_syntax::reader::Reader;
+use kyocho_syntax::source;
+use kyocho_syntax::world::World;
 use std::sync::Arc;
 
 /// What the heap of one program may take: it is only compiled.
@@ -30,7 +31,7 @@ pub fn fuzz_reader(data: &[u8]) {
 /// Expands every datum of `data` at a prompt.
 pub fn fuzz_expander(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let mut world = World::new();
+    let mut world = World::with_libraries(prelude::LIBRARIES);
     let environment = world.interaction_environment();
     let mut reader = Reader::of_text(&text, source::register("fuzz"));
     while let Ok(Some(datum)) = reader.read() {

@@ -29,6 +29,7 @@ pub(crate) mod faults;
 pub mod foreign;
 mod guardians;
 mod literal;
+pub(crate) mod location;
 pub mod marker;
 mod marks;
 pub mod mutator;

@@ -22,9 +22,10 @@ pub mod raise;
 mod report;
 mod service;
 pub mod shared;
-pub mod symbol;
-pub mod syntax;
 pub mod system;
 pub mod text;
 pub mod thread;
 pub mod value;
+
+pub use kyocho_syntax as syntax;
+pub use kyocho_syntax::symbol;

@@ -22,13 +22,13 @@ mod stack;
 mod tests;
 pub(crate) mod trace;
 
-use crate::heap::{Heap, Mutator};
+use crate::heap::{Heap, Mutator, location};
 use crate::raise::Raise;
-use crate::syntax::location::Location;
 use crate::thread::ThreadContext;
 use crate::thread::wait::Wait;
 use crate::value::Value;
 use access::{Frame, Pc, Poll};
+use kyocho_syntax::location::Location;
 use kyocho_sys::prim::atomic::AtomicU32;
 use stack::Stack;
 use std::sync::{Arc, OnceLock};
@@ -289,7 +289,7 @@ impl Machine {
 
     /// The value of a hook, once the prelude has defined it.
     fn hook(hook: &OnceLock<Location>) -> Option<Value> {
-        let value = hook.get()?.value();
+        let value = location::value(hook.get()?);
         (value != Value::UNBOUND).then_some(value)
     }
 }

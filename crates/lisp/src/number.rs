@@ -36,7 +36,7 @@ use crate::heap::Mutator;
 use crate::heap::object::{FLAG_NEGATIVE, Kind};
 use crate::raise::{Raise, Result};
 use crate::value::Value;
-use crate::syntax::datum::NumberLiteral;
+use kyocho_syntax::datum::NumberLiteral;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_rational::BigRational;

@@ -10,12 +10,13 @@
 //! to a disk. Links, devices and names that lead out of the archive are errors; nothing is skipped but
 //! folders.
 
-use crate::syntax::datum::{Datum, Span};
-use crate::syntax::error::SyntaxError;
-use crate::syntax::reader::read_all;
-use crate::syntax::source;
 use core::fmt;
 use flate2::read::GzDecoder;
+use kyocho_syntax::datum::{Datum, Span};
+use kyocho_syntax::error::SyntaxError;
+use kyocho_syntax::package::Package;
+use kyocho_syntax::reader::read_all;
+use kyocho_syntax::source;
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -65,55 +66,44 @@ impl fmt::Display for PackageError {
 
 impl core::error::Error for PackageError {}
 
-/// A package in memory.
-#[derive(Debug)]
-pub struct Package {
-    /// The definition of each library.
-    pub(crate) definitions: Vec<Datum>,
-    /// Each file by its path, which begins with the archive's.
-    pub(crate) files: HashMap<PathBuf, Vec<u8>>,
+/// The package in the archive at `path`. Blocks for as long as the host takes to read it.
+///
+/// # Errors
+/// What the archive says is wrong, or goes beyond a bound.
+pub fn open(path: &Path) -> Result<Package, PackageError> {
+    let file = source::open_plain_file(path).map_err(PackageError::Unreadable)?;
+    read(io::BufReader::new(file), path)
 }
 
-impl Package {
-    /// The package in the archive at `path`. Blocks for as long as the host takes to read it.
-    ///
-    /// # Errors
-    /// What the archive says is wrong, or goes beyond a bound.
-    pub fn open(path: &Path) -> Result<Self, PackageError> {
-        let file = source::open_plain_file(path).map_err(PackageError::Unreadable)?;
-        Self::read(io::BufReader::new(file), path)
-    }
-
-    /// The package that `archive` holds; spans in it begin with `place`.
-    ///
-    /// # Errors
-    /// As [`Package::open`].
-    pub fn read(archive: impl Read, place: &Path) -> Result<Self, PackageError> {
-        let files = unpack(archive)?;
-        let is_manifest = |path: &&PathBuf| path.file_name().is_some_and(|name| name == MANIFEST);
-        let depth = |path: &PathBuf| path.components().count();
-        let mut manifests: Vec<_> =
-            files.keys().filter(is_manifest).filter(|path| depth(path) <= 2).collect();
-        let (Some(manifest), true) = (manifests.pop(), manifests.is_empty()) else {
-            return Err(PackageError::Manifest);
+/// The package that `archive` holds; spans in it begin with `place`.
+///
+/// # Errors
+/// As [`open`].
+pub fn read(archive: impl Read, place: &Path) -> Result<Package, PackageError> {
+    let files = unpack(archive)?;
+    let is_manifest = |path: &&PathBuf| path.file_name().is_some_and(|name| name == MANIFEST);
+    let depth = |path: &PathBuf| path.components().count();
+    let mut manifests: Vec<_> =
+        files.keys().filter(is_manifest).filter(|path| depth(path) <= 2).collect();
+    let (Some(manifest), true) = (manifests.pop(), manifests.is_empty()) else {
+        return Err(PackageError::Manifest);
+    };
+    let folder = manifest.parent().unwrap_or(Path::new(""));
+    let mut definitions = Vec::new();
+    for (name, path) in libraries(&read_data(&files, manifest, place)?)? {
+        let Some(path) = normal(Path::new(&path)).map(|path| folder.join(path)) else {
+            return Err(PackageError::Name(path.into()));
         };
-        let folder = manifest.parent().unwrap_or(Path::new(""));
-        let mut definitions = Vec::new();
-        for (name, path) in libraries(&read_data(&files, manifest, place)?)? {
-            let Some(path) = normal(Path::new(&path)).map(|path| folder.join(path)) else {
-                return Err(PackageError::Name(path.into()));
-            };
-            if !files.contains_key(&path) {
-                return Err(wrong(&name, format!("the archive has no {}", path.display())));
-            }
-            let data = read_data(&files, &path, place)?;
-            let definition = data.into_iter().find(|datum| defines(datum, &name));
-            let missing = || wrong(&name, format!("{} does not define {name}", path.display()));
-            definitions.push(definition.ok_or_else(missing)?);
+        if !files.contains_key(&path) {
+            return Err(wrong(&name, format!("the archive has no {}", path.display())));
         }
-        let files = files.into_iter().map(|(path, text)| (place.join(path), text)).collect();
-        Ok(Self { definitions, files })
+        let data = read_data(&files, &path, place)?;
+        let definition = data.into_iter().find(|datum| defines(datum, &name));
+        let missing = || wrong(&name, format!("{} does not define {name}", path.display()));
+        definitions.push(definition.ok_or_else(missing)?);
     }
+    let files = files.into_iter().map(|(path, text)| (place.join(path), text)).collect();
+    Ok(Package { definitions, files })
 }
 
 /// The files of a gzipped tar.

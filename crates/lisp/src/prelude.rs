@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod tests;
 
+use kyocho_syntax::world::TextLibrary;
+
 /// Names and texts, in the order they are loaded; later ones use earlier ones.
 pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("prelude/control.scm", include_str!("prelude/control.scm")),
@@ -27,7 +29,7 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
 ];
 
 /// Libraries that are read when they are first imported: name, source, text.
-pub(crate) const LIBRARIES: &[(&str, &str, &str)] = &[
+pub(crate) const LIBRARIES: &[TextLibrary] = &[
     ("(kyocho control)", "prelude/kyocho/control.sld", include_str!("prelude/kyocho/control.sld")),
     ("(kyocho dsm)", "prelude/dsm.sld", include_str!("prelude/dsm.sld")),
     ("(kyocho json)", "prelude/kyocho/json.sld", include_str!("prelude/kyocho/json.sld")),

@@ -3,8 +3,8 @@
 //! The machine turns a cause into a condition object and calls the handlers. A `Raise` is one
 //! pointer, so that a primitive's result travels in two registers.
 
-use crate::syntax::datum::Span;
 use crate::value::Value;
+use kyocho_syntax::datum::Span;
 
 /// An exception on its way from a primitive to the machine.
 #[derive(Debug)]

@@ -7,14 +7,14 @@ use crate::machine::condition::{
 };
 use crate::machine::trace::TraceEntry;
 use crate::printer::{self, Style};
-use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
-use crate::syntax::source;
 use crate::system::kernel::lock;
 use crate::system::lisp_session::LispSession;
 use crate::thread::lisp_thread::LispThread;
 use crate::value::Value;
 use core::fmt;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::source;
+use kyocho_syntax::symbol::Symbol;
 
 /// Callers that a report lists.
 const ENTRIES_MAX: usize = 16;

@@ -18,7 +18,6 @@ use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
-use crate::symbol::Symbol;
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
 use crate::value::Value;
@@ -28,6 +27,7 @@ use kyocho_dsm::{
     BarrierKind, Checked, ConditionId, Dsm, Error, LockId, Mode, NodeId, Patience, Placement,
     Settings, SharedArray, ThreadId, Who,
 };
+use kyocho_syntax::symbol::Symbol;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The node that this process is.

@@ -25,7 +25,7 @@ pub(crate) mod variables;
 pub use crate::heap::{CellCache, Statistics, Torture};
 pub use crate::image::WorldCopy;
 pub use crate::report::Report;
-pub use crate::syntax::growing::{Completeness, completeness};
+pub use kyocho_syntax::growing::{Completeness, completeness};
 pub use session::{Evaluation, Session, SessionHandle, Unread};
 
 use crate::account::{Account, Exceeded};
@@ -198,7 +198,7 @@ impl System {
     /// Runs a program to its end.
     pub fn run_file(&mut self, path: &Path) -> Outcome {
         let text =
-            match crate::syntax::source::read_file(path, crate::syntax::datum::Span::default()) {
+            match kyocho_syntax::source::read_file(path, kyocho_syntax::datum::Span::default()) {
                 Ok(text) => text,
                 Err(error) => {
                     let report = Report::outside(error.to_string());

@@ -20,14 +20,15 @@ mod unrooted;
 pub use unrooted::Unrooted;
 pub(crate) use unrooted::{Kept, Spared};
 
-use crate::symbol::Symbol;
+use kyocho_syntax::number::FIXNUM_BITS;
+use kyocho_syntax::symbol::Symbol;
 
 /// A Lisp value. `==` is `eq?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Value(u64);
 
-const TAG_BITS: u32 = 3;
+const TAG_BITS: u32 = u64::BITS - FIXNUM_BITS;
 const TAG_MASK: u64 = 0b111;
 const TAG_FIXNUM: u64 = 0b000;
 const TAG_PAIR: u64 = 0b001;
@@ -62,9 +63,9 @@ impl Value {
     pub const ABSENT: Self = immediate(8);
 
     /// The largest fixnum, 2^60 - 1.
-    pub const FIXNUM_MAX: i64 = (1 << 60) - 1;
+    pub const FIXNUM_MAX: i64 = (1 << (FIXNUM_BITS - 1)) - 1;
     /// The smallest fixnum, -2^60.
-    pub const FIXNUM_MIN: i64 = -(1 << 60);
+    pub const FIXNUM_MIN: i64 = -(1 << (FIXNUM_BITS - 1));
 
     /// The word itself, for storing.
     #[inline]

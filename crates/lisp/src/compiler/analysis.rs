@@ -9,7 +9,7 @@
 //! returning from the other. A lambda's body has a number of its own, which is merged with the
 //! binding form's once the lambda turns out to be a label.
 
-use crate::syntax::core_form::{Clause, Core, Lambda, Variable};
+use kyocho_syntax::core_form::{Clause, Core, Lambda, Variable};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 

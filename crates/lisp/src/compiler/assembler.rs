@@ -6,10 +6,10 @@
 
 use crate::compiler::code::Local;
 use crate::compiler::instruction::{Instruction, Opcode, Role};
-use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
-use crate::syntax::location::{Global, Location};
 use crate::value::Value;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::location::{Global, Location};
+use kyocho_syntax::symbol::Symbol;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

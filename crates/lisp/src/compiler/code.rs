@@ -9,11 +9,11 @@
 //! machine fetches from it unchecked. The collector keeps it for as long as a closure refers to it, and it keeps the locations that its words name.
 
 use crate::compiler::instruction::Instruction;
-use crate::heap::{ForeignObject, Marker};
-use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
-use crate::syntax::location::Global;
+use crate::heap::{ForeignObject, Marker, location};
 use crate::value::Value;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::location::Global;
+use kyocho_syntax::symbol::Symbol;
 use std::sync::Arc;
 
 /// Words before the first entry: the stub, and the word that may name a global.
@@ -95,7 +95,7 @@ impl ForeignObject for Code {
             marker.mark(constant);
         }
         for global in &self.globals {
-            marker.mark(global.value());
+            marker.mark(location::value(global));
         }
     }
 }

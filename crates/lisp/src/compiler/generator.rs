@@ -21,11 +21,11 @@ use crate::compiler::inline::Builtins;
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::compiler::{CompileError, SLOTS_MAX, make_code};
 use crate::heap::Mutator;
-use crate::symbol::Symbol;
-use crate::syntax::core_form::{Clause, Core, Lambda, Variable};
-use crate::syntax::datum::{Datum, Span};
-use crate::syntax::location::Location;
 use crate::value::Value;
+use kyocho_syntax::core_form::{Clause, Core, Lambda, Variable};
+use kyocho_syntax::datum::{Datum, Span};
+use kyocho_syntax::location::Location;
+use kyocho_syntax::symbol::Symbol;
 use std::collections::HashMap;
 use std::rc::Rc;
 

@@ -5,7 +5,7 @@
 
 use crate::compiler::instruction::Opcode;
 use crate::primitives::Primitive;
-use crate::syntax::location::Global;
+use kyocho_syntax::location::Global;
 use std::collections::HashMap;
 
 /// How a primitive with instructions of its own is compiled.

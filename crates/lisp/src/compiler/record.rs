@@ -9,9 +9,9 @@ use crate::compiler::instruction::{Instruction, Opcode};
 use crate::compiler::make_code;
 use crate::heap::{Kind, Mutator};
 use crate::raise::{Raise, Result};
-use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
 use crate::value::Value;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::symbol::Symbol;
 
 /// Fields that a record type may have: a constructor's arity must fit a closure's flag.
 const FIELDS_MAX: usize = ARITY_FIXED_MAX;

@@ -9,10 +9,10 @@
 
 use crate::heap::object::FLAG_OWN;
 use crate::heap::{Kind, Mutator, OutOfMemory};
-use crate::symbol::Symbol;
-use crate::syntax::datum::Datum;
 use crate::value::Value;
 use core::fmt::Write;
+use kyocho_syntax::datum::Datum;
+use kyocho_syntax::symbol::Symbol;
 use std::collections::{HashMap, HashSet};
 
 const NAME: usize = 0;

@@ -2,10 +2,10 @@
 
 use super::atoms;
 use crate::heap::OutOfMemory;
-use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
 use crate::value::Value;
 use core::fmt;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::symbol::Symbol;
 
 /// Why a program stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]

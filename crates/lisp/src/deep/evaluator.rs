@@ -24,10 +24,10 @@ use super::primitives::{self, Arguments};
 use super::special::{self, Special};
 use super::supply::Supply;
 use crate::heap::{Cells, Heap, Kind, Mutator, OutOfMemory};
-use crate::symbol::Symbol;
-use crate::syntax::datum::Datum;
 use crate::thread::ThreadContext;
 use crate::value::Value;
+use kyocho_syntax::datum::Datum;
+use kyocho_syntax::symbol::Symbol;
 use std::io::Write;
 use std::sync::Arc;
 

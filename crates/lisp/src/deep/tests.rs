@@ -1,6 +1,6 @@
 use super::{Cause, Failure, Options, Outcome, run};
 use crate::heap::{CellCache, Limits, Torture};
-use crate::symbol::Symbol;
+use kyocho_syntax::symbol::Symbol;
 
 const ACK: &str = include_str!("../../../../bench/lisp/deep/ack.scm");
 const QUICKSORT: &str = include_str!("../../../../bench/lisp/deep/qs72.scm");

@@ -5,7 +5,7 @@ use proptest::test_runner::Config;
 /// Real programs to mutate: every special form, macros, libraries, all of the lexical syntax.
 const SEEDS: &[&str] = &[
     include_str!("seeds.scm"),
-    include_str!("../syntax/derived.scm"),
+    kyocho_syntax::world::DERIVED_FORMS,
     include_str!("../prelude/control.scm"),
 ];
 
@@ -162,7 +162,7 @@ proptest! {
 #[test]
 fn the_seeds_are_whole_programs() {
     for seed in SEEDS {
-        let data = crate::syntax::reader::read_all(seed, "seed").unwrap();
+        let data = kyocho_syntax::reader::read_all(seed, "seed").unwrap();
         assert_eq!(fuzz_compiler(seed.as_bytes()), data.len());
     }
 }

@@ -6,9 +6,9 @@
 use crate::heap::object::{FLAG_IMMUTABLE, Kind};
 use crate::heap::{Mutator, OutOfMemory};
 use crate::raise::Result;
-use crate::syntax::datum::{Datum, DatumKind, NumberLiteral};
 use crate::thread::pause::{PART, parts};
 use crate::value::Value;
+use kyocho_syntax::datum::{Datum, DatumKind, NumberLiteral};
 use std::collections::{HashMap, HashSet};
 
 enum Step<'a> {

@@ -11,11 +11,11 @@ use crate::heap::foreign::ForeignObject;
 use crate::heap::object::{FLAG_NEGATIVE, FLAG_WIDE, GRANULE_BYTES, Header, Kind, object_bytes};
 use crate::heap::word::{self, WORD_BYTES};
 use crate::heap::{Heap, OutOfMemory, cache_size};
-use crate::symbol;
 use crate::thread::ThreadContext;
 use crate::value::{Unrooted, Value};
 use core::cell::Cell;
 use core::ops::Range;
+use kyocho_syntax::symbol;
 use num_bigint::{BigInt, Sign};
 use std::sync::Arc;
 

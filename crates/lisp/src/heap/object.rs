@@ -16,9 +16,9 @@
 
 use crate::heap::barrier;
 use crate::heap::word::{self, WORD_BYTES};
-use crate::symbol::Symbol;
 use crate::value::Value;
 use core::ops::Range;
+use kyocho_syntax::symbol::Symbol;
 
 /// What an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

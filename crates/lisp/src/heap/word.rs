@@ -11,9 +11,9 @@
 #![expect(unsafe_code, reason = "the one place where heap addresses become pointers")]
 
 use crate::heap::foreign::ForeignObject;
-use crate::symbol::{Symbol, SymbolData};
 use crate::value::Value;
 use core::ptr::with_exposed_provenance;
+use kyocho_syntax::symbol::{Symbol, SymbolData};
 use kyocho_sys::prim::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Bytes in a word.

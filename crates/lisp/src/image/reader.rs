@@ -11,20 +11,20 @@ use crate::compiler;
 use crate::compiler::code::{Code, Entry, Local, PROLOGUE_WORDS};
 use crate::hash_table::{self, Equivalence, Table};
 use crate::heap::object::{FLAG_LOCKED, Kind};
-use crate::heap::{ForeignObject, Mutator};
+use crate::heap::{ForeignObject, Mutator, location};
 use crate::machine::control;
 use crate::port::Role;
-use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
-use crate::syntax::environment::Environment;
-use crate::syntax::location::{Global, Location};
-use crate::syntax::source;
-use crate::syntax::world::World;
 use crate::system::control::EnvironmentObject;
 use crate::system::kernel::{Kernel, lock};
 use crate::system::lisp_session::LispSession;
 use crate::thread::{channel, condvar, mutex};
 use crate::value::Value;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::environment::Environment;
+use kyocho_syntax::location::{Global, Location};
+use kyocho_syntax::source;
+use kyocho_syntax::symbol::Symbol;
+use kyocho_syntax::world::World;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -318,7 +318,7 @@ impl Reader<'_> {
     fn locations(&mut self, world: &World, input: &mut In<'_>) -> Result<()> {
         for _ in 0..input.length()? {
             let global = world.globals().make(self.names.symbol(input)?);
-            global.set(self.value(input)?);
+            location::set(&global, self.value(input)?);
             self.names.globals.push(global);
         }
         Ok(())

@@ -4,13 +4,12 @@ use super::ImageError;
 use super::reader::Names;
 use super::syntax_out::tag;
 use super::wire::{In, at};
-use crate::syntax::datum::{Alias, Datum, DatumKind, Home, Identifier, NumberLiteral};
-use crate::syntax::environment::{Binding, Environment, Origin};
-use crate::syntax::expander::Expander;
-use crate::syntax::library::Library;
-use crate::syntax::rules::{self, Macro};
-use crate::syntax::special::SPECIALS;
-use crate::syntax::world::World;
+use kyocho_syntax::datum::{Alias, Datum, DatumKind, Home, Identifier, NumberLiteral};
+use kyocho_syntax::environment::{Binding, Environment, Origin};
+use kyocho_syntax::library::Library;
+use kyocho_syntax::rules::Macro;
+use kyocho_syntax::special::SPECIALS;
+use kyocho_syntax::world::World;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use std::sync::Arc;
@@ -124,7 +123,7 @@ impl<'a> Syntax<'a> {
             Home::Scope(_) => None,
         };
         let environment = environment.unwrap_or_else(|| Arc::clone(world.system()));
-        rules::compile(&written, home, name, &mut Expander::new(world, environment))
+        Macro::of_source(world, environment, (&written, home, name))
             .map_err(|_| ImageError::Damaged("a macro that is none"))
     }
 

@@ -6,12 +6,12 @@
 use super::ImageError;
 use super::wire::Out;
 use super::writer::Writer;
-use crate::syntax::datum::{Alias, Datum, DatumKind, Home, Identifier, NumberLiteral};
-use crate::syntax::environment::{Binding, Environment, Origin};
-use crate::syntax::library::Library;
-use crate::syntax::rules::Macro;
-use crate::syntax::special::SPECIALS;
-use crate::syntax::world::World;
+use kyocho_syntax::datum::{Alias, Datum, DatumKind, Home, Identifier, NumberLiteral};
+use kyocho_syntax::environment::{Binding, Environment, Origin};
+use kyocho_syntax::library::Library;
+use kyocho_syntax::rules::Macro;
+use kyocho_syntax::special::SPECIALS;
+use kyocho_syntax::world::World;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -4,12 +4,12 @@
 //! constants, what closures hold) meets the same objects in the same order in each process, and their numbers may be written.
 
 use crate::compiler::code::Code;
-use crate::heap::Kind;
-use crate::symbol::Symbol;
-use crate::syntax::environment::{Binding, Environment};
-use crate::syntax::location::Global;
-use crate::syntax::rules::Macro;
+use crate::heap::{Kind, location};
 use crate::value::Value;
+use kyocho_syntax::environment::{Binding, Environment};
+use kyocho_syntax::location::Global;
+use kyocho_syntax::rules::Macro;
+use kyocho_syntax::symbol::Symbol;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl SystemObjects {
             macro_names: HashMap::new(),
         };
         for i in 0..system.globals.len() {
-            system.walk(system.globals[i].value());
+            system.walk(location::value(system.globals[i]));
         }
         for (name, binding) in environment.public_bindings() {
             if let Binding::Macro(rules) = binding {

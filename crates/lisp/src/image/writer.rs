@@ -11,15 +11,10 @@ use super::wire::Out;
 use crate::compiler::code::Code;
 use crate::hash_table::{self, Table};
 use crate::heap::object::{FLAG_LOCKED, Kind};
-use crate::heap::{Guardian, Mutator};
+use crate::heap::{Guardian, Mutator, location};
 use crate::machine::control;
 use crate::port::{Port, Role};
 use crate::primitives::Primitive;
-use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
-use crate::syntax::location::{Global, Location};
-use crate::syntax::rules::Macro;
-use crate::syntax::source;
 use crate::system::control::EnvironmentObject;
 use crate::system::kernel::{Kernel, lock};
 use crate::system::lisp_session::LispSession;
@@ -27,6 +22,11 @@ use crate::text::Text;
 use crate::thread::{channel, condvar, mutex};
 use crate::value::Value;
 use core::hash::Hash;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::location::{Global, Location};
+use kyocho_syntax::rules::Macro;
+use kyocho_syntax::source;
+use kyocho_syntax::symbol::Symbol;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -231,7 +231,7 @@ impl Writer<'_> {
         let global = Arc::clone(&self.locations[&self.globals.items[number]]);
         self.holder = Some(global.name);
         self.symbol(global.name, out);
-        self.value(global.value(), out)
+        self.value(location::value(&global), out)
     }
 
     pub(super) fn macro_name(&self, rules: &Arc<Macro>) -> Option<Symbol> {

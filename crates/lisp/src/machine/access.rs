@@ -12,9 +12,9 @@
 
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::primitives::Primitive;
-use crate::syntax::location::Global;
 use crate::value::Value;
 use core::ptr::with_exposed_provenance;
+use kyocho_syntax::location::Global;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
 /// Where the machine is in a procedure's code.

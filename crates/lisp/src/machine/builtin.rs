@@ -8,8 +8,8 @@ use crate::machine::condition::{
 };
 use crate::primitives::Primitive;
 use crate::raise::{Cause, Raise, Result};
-use crate::symbol::Symbol;
 use crate::value::Value;
+use kyocho_syntax::symbol::Symbol;
 
 const fn exactly(
     name: &'static str,

@@ -8,10 +8,10 @@ use crate::heap::{Kind, Mutator};
 use crate::machine::control;
 use crate::machine::enter::primitive_at;
 use crate::raise::{Cause, Raise};
-use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
-use crate::syntax::location::Global;
 use crate::value::Value;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::location::Global;
+use kyocho_syntax::symbol::Symbol;
 
 pub(crate) const FIELD_KIND: usize = 0;
 pub(crate) const FIELD_MESSAGE: usize = 1;

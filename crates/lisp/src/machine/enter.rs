@@ -11,9 +11,9 @@ use crate::machine::control::{self, Control};
 use crate::machine::{Exit, Machine, Next};
 use crate::primitives::Primitive;
 use crate::raise::{Cause, Raise};
-use crate::symbol::Symbol;
-use crate::syntax::location::Global;
 use crate::value::Value;
+use kyocho_syntax::location::Global;
+use kyocho_syntax::symbol::Symbol;
 
 /// Primitives by index; control procedures follow them.
 pub(crate) fn primitive_at(index: usize) -> Option<&'static Primitive> {

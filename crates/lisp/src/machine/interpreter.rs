@@ -7,8 +7,8 @@
 use crate::compiler::assembler::SOURCE_FREE;
 use crate::compiler::code::ARITY_GENERAL;
 use crate::compiler::instruction::{Instruction, Opcode};
-use crate::heap::Kind;
 use crate::heap::object::Header;
+use crate::heap::{Kind, location};
 use crate::machine::access::{Frame, Pc, global, opcode, primitive};
 use crate::machine::{Exit, Machine, Next};
 use crate::number::reals;
@@ -220,10 +220,10 @@ impl Machine {
         }
         macro_rules! global_value {
             ($i:ident) => {{
-                let location = global(pc.word($i.bc()));
-                let value = location.value();
+                let global = global(pc.word($i.bc()));
+                let value = location::value(global);
                 if value == Value::UNBOUND {
-                    go!(self.raise_unbound(pc, frame, location));
+                    go!(self.raise_unbound(pc, frame, global));
                 }
                 value
             }};
@@ -250,11 +250,11 @@ impl Machine {
                 }
                 Opcode::SetGlobal => {
                     let _ = global_value!(i);
-                    global(pc.word(i.bc())).set(frame.get(i.a()));
+                    location::set(global(pc.word(i.bc())), frame.get(i.a()));
                     pc = pc.at(1);
                 }
                 Opcode::DefineGlobal => {
-                    global(pc.word(i.bc())).set(frame.get(i.a()));
+                    location::set(global(pc.word(i.bc())), frame.get(i.a()));
                     pc = pc.at(1);
                 }
                 Opcode::FreeRef => {
@@ -560,7 +560,7 @@ impl Machine {
                 Opcode::CallSelfGlobal => {
                     let location = global(pc.word(i.bc()));
                     let callee = frame.callee();
-                    if location.value() == callee {
+                    if location::value(location) == callee {
                         let new = frame.up(usize::from(i.a()) + 2);
                         check_call!(new);
                         new.set_return_pc(pc.at(1));
@@ -585,7 +585,7 @@ impl Machine {
                     pc = entry(frame.callee());
                 }
                 Opcode::TailCallSelfGlobal => {
-                    let value = global(pc.word(i.bc())).value();
+                    let value = location::value(global(pc.word(i.bc())));
                     if value == frame.callee() {
                         poll!();
                         let from = usize::from(i.a()) + 2;

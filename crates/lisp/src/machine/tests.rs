@@ -5,12 +5,12 @@ use crate::heap::{Heap, Limits, Mutator, Torture};
 use crate::machine::{Exit, Machine, condition};
 use crate::prelude;
 use crate::printer;
-use crate::syntax::environment::Environment;
 use crate::system::Options;
 use crate::system::forms::{Source, read_all};
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::ThreadContext;
 use crate::value::Value;
+use kyocho_syntax::environment::Environment;
 use std::sync::Arc;
 
 struct Driver {

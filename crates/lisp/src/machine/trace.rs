@@ -8,9 +8,9 @@ use crate::machine::access::{Frame, Pc};
 use crate::machine::condition;
 use crate::machine::continuation::SEGMENT_HEAD;
 use crate::machine::{Machine, Underflow};
-use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
 use crate::value::Value;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::symbol::Symbol;
 
 /// One procedure on the stack.
 #[derive(Clone, Copy, Debug)]

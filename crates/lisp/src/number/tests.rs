@@ -2,10 +2,10 @@ use super::{Division, Number, compare, convert, denominator, gcd, lcm, numerator
 use super::{Rounding, add, div, exact, expt, inexact, mul, rounded, sqrt, sub};
 use crate::heap::{Heap, Limits, Mutator};
 use crate::raise::Cause;
-use crate::syntax::number::parse;
 use crate::thread::ThreadContext;
 use crate::value::Value;
 use core::cmp::Ordering;
+use kyocho_syntax::number::parse;
 use num_bigint::BigInt;
 use num_integer::Integer;
 use num_rational::BigRational;

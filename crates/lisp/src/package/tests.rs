@@ -59,7 +59,7 @@ fn good() -> Archive {
 }
 
 fn read(archive: &[u8]) -> Result<Package, PackageError> {
-    Package::read(archive, Path::new("/there/p.tgz"))
+    super::read(archive, Path::new("/there/p.tgz"))
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn what_is_no_archive_is_an_error() {
         assert!(matches!(read(bytes).unwrap_err(), PackageError::Unreadable(_)));
     }
     assert!(matches!(read(&packed(&[0; 1024])).unwrap_err(), PackageError::Manifest));
-    let error = Package::open(Path::new("/no/such/file")).unwrap_err();
+    let error = super::open(Path::new("/no/such/file")).unwrap_err();
     assert!(matches!(error, PackageError::Unreadable(_)));
 }
 

@@ -4,11 +4,11 @@ use super::SOURCES;
 use crate::heap::{Heap, Limits, Mutator};
 use crate::machine::{Exit, Machine, condition};
 use crate::printer;
-use crate::syntax::environment::Environment;
 use crate::system::forms::{Source, read_all};
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::ThreadContext;
 use crate::value::Value;
+use kyocho_syntax::environment::Environment;
 use std::sync::Arc;
 
 struct Driver {

@@ -4,11 +4,11 @@
 use crate::heap::Mutator;
 use crate::number::Number;
 use crate::raise::{Raise, Result};
-use crate::symbol::Symbol;
 use crate::text::{self, Text};
 use crate::thread::pause::PART;
 use crate::value::Value;
 use core::ops::Range;
+use kyocho_syntax::symbol::Symbol;
 
 /// A call of the primitive `who`.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use crate::port::{
     Content, Flush, Input, Output, Port, count, file_error, permit, permit_process, twice, waiting,
 };
 use crate::raise::Result;
-use crate::symbol::Symbol;
 use crate::value::Value;
+use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::error::Errno;
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::process::{self, Gid, PidfdFlags, PidfdGetfdFlags, Uid};

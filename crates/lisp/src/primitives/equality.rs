@@ -5,9 +5,9 @@ use super::call::Call;
 use crate::equality::{equal_hash, equal_in_parts, eqv, eqv_hash, text_hash};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
-use crate::symbol::Symbol;
 use crate::text::fold;
 use crate::value::Value;
+use kyocho_syntax::symbol::Symbol;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("eq?", 2, |_, a| Ok(Value::boolean(a[0] == a[1]))),

@@ -7,9 +7,9 @@ use crate::hash_table::{self, Equivalence, Table, Walk, Weakness};
 use crate::heap::Mutator;
 use crate::heap::object::Kind;
 use crate::raise::Result;
-use crate::symbol::Symbol;
 use crate::text::Text;
 use crate::value::Value;
+use kyocho_syntax::symbol::Symbol;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("hash-table?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::HashTable)))),

@@ -6,8 +6,8 @@ use crate::heap::Mutator;
 use crate::heap::object::Kind;
 use crate::number::{self, Number, Rounding};
 use crate::raise::Result;
-use crate::syntax;
 use crate::value::Value;
+use kyocho_syntax as syntax;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("number?", 1, is_number),

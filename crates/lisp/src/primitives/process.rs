@@ -6,9 +6,9 @@ use super::lists::Builder;
 use crate::heap::Mutator;
 use crate::port::permit;
 use crate::raise::Result;
-use crate::syntax::world::FEATURES;
 use crate::system::variables::Variables;
 use crate::value::Value;
+use kyocho_syntax::world::FEATURES;
 use kyocho_sys::clock;
 use std::sync::OnceLock;
 
@@ -104,7 +104,7 @@ fn change_environment(m: &mut Mutator, call: Call<'_>) -> Result {
 fn features(m: &mut Mutator, _: &[Value]) -> Result {
     let mut list = Builder::new();
     for name in FEATURES {
-        let symbol = Value::symbol(crate::symbol::Symbol::intern(name));
+        let symbol = Value::symbol(kyocho_syntax::symbol::Symbol::intern(name));
         list.push(m, symbol)?;
     }
     Ok(list.finish())

@@ -6,10 +6,10 @@ use super::ports::port_at;
 use crate::heap::Mutator;
 use crate::port::{Characters, Content, Input, Port, Role, current};
 use crate::raise::{Cause, Raise, Result};
-use crate::syntax::error::SyntaxError;
-use crate::syntax::reader::{ReadError, Reader};
 use crate::text::{self, bytes};
 use crate::value::Value;
+use kyocho_syntax::error::SyntaxError;
+use kyocho_syntax::reader::{ReadError, Reader};
 use std::io::{self, ErrorKind};
 
 pub(super) const TABLE: &[Primitive] = &[

@@ -5,8 +5,8 @@ use super::call::Call;
 use crate::heap::Mutator;
 use crate::heap::object::FLAG_IMMUTABLE;
 use crate::raise::Result;
-use crate::symbol::Symbol;
 use crate::value::Value;
+use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 
 pub(super) const TABLE: &[Primitive] = &[

@@ -4,12 +4,12 @@ use super::all;
 use crate::heap::{Heap, Limits, Mutator};
 use crate::printer::{Style, to_text};
 use crate::raise::{Cause, Raise};
-use crate::syntax::datum::{Datum, DatumKind};
-use crate::syntax::reader::read_all;
 use crate::thread::ThreadContext;
 use crate::value::Value;
 use core::cell::RefCell;
 use core::ops::RangeInclusive;
+use kyocho_syntax::datum::{Datum, DatumKind};
+use kyocho_syntax::reader::read_all;
 use std::collections::HashMap;
 
 mod lists;

@@ -5,10 +5,10 @@ use crate::heap::object::Kind;
 use crate::machine::condition;
 use crate::number;
 use crate::port::Port;
-use crate::syntax;
 use crate::text::{self, Text};
 use crate::value::Value;
 use core::fmt::Write;
+use kyocho_syntax as syntax;
 
 /// Appends the text of a value that is no pair, vector or record.
 pub(super) fn print(out: &mut String, value: Value, style: Style) {

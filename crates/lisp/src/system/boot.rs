@@ -1,15 +1,11 @@
 //! Booting: the runtime's kernel thread, `init`, the services, the prelude; and how evaluations begin.
 
 use crate::heap::{Heap, Limits, Mutator};
-use crate::package::Package;
+use crate::package;
 use crate::prelude;
 use crate::raise;
 use crate::report::Report;
 use crate::service::markers::Markers;
-use crate::symbol::Symbol;
-use crate::syntax::datum::{Datum, DatumKind, Span};
-use crate::syntax::environment::Environment;
-use crate::syntax::error::SyntaxError;
 use crate::system::forms::{Source, read_all};
 use crate::system::keeper::keep;
 use crate::system::kernel::{Ended, Kernel, lock};
@@ -19,6 +15,10 @@ use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
 use kyocho_microprocess::{Microprocess, Priority, Runtime, park};
+use kyocho_syntax::datum::{Datum, DatumKind, Span};
+use kyocho_syntax::environment::Environment;
+use kyocho_syntax::error::SyntaxError;
+use kyocho_syntax::symbol::Symbol;
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -200,7 +200,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     load_prelude(&kernel).map_err(BootError::Prelude)?;
     kernel.note_booted();
     for path in &kernel.options.packages {
-        let package = Package::open(path).map(Arc::new);
+        let package = package::open(path).map(Arc::new);
         let package =
             package.map_err(|error| BootError::Package(path.clone(), error.to_string()))?;
         let added = lock(&kernel.base.world).add_package(package);

@@ -4,17 +4,17 @@ use crate::heap::ForeignObject;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::machine::{Exit, Machine};
-use crate::package::Package;
+use crate::package;
 use crate::raise::{Raise, Result};
-use crate::syntax::datum::{Datum, DatumKind, Span};
-use crate::syntax::environment::Environment;
-use crate::syntax::source as files;
 use crate::system::datum_of::datum_of;
 use crate::system::forms::{Source, Todo, read_all};
 use crate::system::kernel::lock;
 use crate::thread::wait::{Stage, Wait};
 use crate::value::Value;
 use kyocho_microprocess::Microprocess;
+use kyocho_syntax::datum::{Datum, DatumKind, Span};
+use kyocho_syntax::environment::Environment;
+use kyocho_syntax::source as files;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Con
     let path = crate::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load-package", 1, "string", frame.get(0)))?;
     crate::port::permit(&machine.mutator, "load-package", &path)?;
-    let package = machine.outside(frame, count, || Package::open(Path::new(&path)));
+    let package = machine.outside(frame, count, || package::open(Path::new(&path)));
     let package = package.map_err(|error| {
         let (reason, closed_output) = (error.to_string(), false);
         Raise::new(crate::raise::Cause::File {

@@ -4,10 +4,10 @@ use crate::heap::Mutator;
 use crate::heap::object::Kind;
 use crate::number::{self, Number};
 use crate::raise::{Raise, Result};
-use crate::syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
 use crate::text::bytes;
 use crate::thread::pause::{PART, parts};
 use crate::value::Value;
+use kyocho_syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
 
 /// How deep data nest in what `eval` takes; lists may be of any length.
 const NESTING_MAX: usize = 100_000;

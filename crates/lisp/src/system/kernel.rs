@@ -2,15 +2,14 @@
 
 use crate::account::{Account, Bounds, Exceeded};
 use crate::compiler::inline::Builtins;
-use crate::heap::{Heap, Kind, Marker, Mutator};
+use crate::heap::{Heap, Kind, Marker, Mutator, location};
 use crate::image::SystemObjects;
 use crate::machine::{Hooks, condition, control};
+use crate::prelude;
 use crate::raise::{Raise, Result};
 use crate::report::Report;
 use crate::service::policy::Policies;
 use crate::service::{Collector, Shares, SystemCall, Watchdog};
-use crate::syntax::environment::Environment;
-use crate::syntax::world::World;
 use crate::system::Options;
 use crate::system::doors::Doors;
 use crate::system::lisp_session::{LispSession, Ports};
@@ -20,6 +19,8 @@ use crate::thread::safepoint::Threads;
 use crate::value::Value;
 use core::fmt;
 use kyocho_microprocess::Microprocess;
+use kyocho_syntax::environment::Environment;
+use kyocho_syntax::world::World;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -141,14 +142,14 @@ impl fmt::Debug for Kernel {
 impl Kernel {
     /// A kernel whose system environment holds every primitive.
     pub(crate) fn new(heap: Arc<Heap>, options: Options, mut mutator: Mutator) -> Result<Self> {
-        let world = World::new();
+        let world = World::with_libraries(prelude::LIBRARIES);
         let system_environment = Arc::clone(world.system());
         let mut builtins = Builtins::default();
         let define = |name: &str, index: usize| -> Result<_> {
             let global = world.system().define_name(name);
             let object = mutator.object(Kind::Primitive, 0, 1)?;
             object.set_payload_word(0, index as u64);
-            global.set(object);
+            location::set(&global, object);
             Ok(global)
         };
         for (index, primitive) in control::primitives().iter().enumerate() {
@@ -269,7 +270,7 @@ impl Kernel {
         ports: Ports,
     ) -> core::result::Result<Arc<LispSession>, Exceeded> {
         let id = self.next_session.fetch_add(1, Ordering::Relaxed);
-        let world = lock(&self.base.world).beside(account);
+        let world = lock(&self.base.world).beside(Arc::<Account>::clone(account));
         let session =
             LispSession::new(id, Arc::clone(account), world, Some(ports), &self.policies.notes)?;
         let session = Arc::new(session);
@@ -313,7 +314,7 @@ impl Kernel {
 
     /// The value of one of the system's own procedures.
     pub(crate) fn procedure(&self, name: &str) -> Value {
-        lock(&self.base.world).runtime(name).value()
+        location::value(&lock(&self.base.world).runtime(name))
     }
 
     /// The calling thread is unparked after the next collection.

@@ -10,15 +10,11 @@
 
 use crate::account::{Account, Countable, Exceeded, Held};
 use crate::gate::Desk;
-use crate::heap::{Marker, Mutator};
+use crate::heap::{Marker, Mutator, location};
 use crate::machine::resume::Failure;
 use crate::port::{Port, Role};
 use crate::raise;
 use crate::service::policy::Notes;
-use crate::syntax::datum::Span;
-use crate::syntax::environment::Environment;
-use crate::syntax::location::Globals;
-use crate::syntax::world::World;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::system::variables::Variables;
 use crate::thread::lisp_thread::{
@@ -28,6 +24,10 @@ use crate::value::Value;
 use core::fmt;
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::environment::Environment;
+use kyocho_syntax::location::Globals;
+use kyocho_syntax::world::World;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -150,7 +150,7 @@ impl LispSession {
             marker.mark(failure.object);
         }
         marker.mark(self.value());
-        self.globals.for_each_root(|value| marker.mark(value));
+        location::for_each_root(&self.globals, |value| marker.mark(value));
         marker.hold(self.globals.held_bytes());
     }
 
@@ -399,7 +399,7 @@ impl LispSession {
             port.abandon();
         }
         // Code of the session may be garbage that is not collected yet; nobody runs it.
-        self.globals.clear();
+        location::clear(&self.globals);
         self.forget_failure();
         *lock(&self.value) = Value::FALSE;
         *lock(&self.held) = None;

@@ -1,14 +1,15 @@
 //! Sessions: evaluations that follow each other in one environment.
 
+use crate::heap::location;
 use crate::image::WorldCopy;
 use crate::machine::condition;
 use crate::port::Role;
 use crate::report::Report;
-use crate::syntax::environment::Environment;
 use crate::system::boot::{self, Job, Text};
 use crate::system::forms::read_all;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::system::lisp_session::LispSession;
+use kyocho_syntax::environment::Environment;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
@@ -211,7 +212,7 @@ impl Session {
     #[must_use]
     pub fn parameters_of(&self, name: &str) -> Option<Vec<String>> {
         let global = self.environment.variable(name)?;
-        self.kernel.threads.as_outsider(|| condition::parameters_of(global.value()))
+        self.kernel.threads.as_outsider(|| condition::parameters_of(location::value(&global)))
     }
 
     /// What others may do to it.

@@ -6,8 +6,8 @@ use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{self, Control, Procedure};
 use crate::raise::Result;
-use crate::symbol::Symbol;
 use crate::value::Value;
+use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use kyocho_tst::{PerCpu, TestAndSet};
 

@@ -6,6 +6,7 @@ mod debugger;
 mod handshake;
 mod hostile;
 mod kills;
+mod libraries;
 mod locations;
 mod outside;
 mod policies;

@@ -7,12 +7,12 @@ use crate::machine::access::Frame;
 use crate::machine::condition;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Cause, Raise, Result};
-use crate::symbol::Symbol;
 use crate::system::kernel::lock;
 use crate::thread::condvar;
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::wait::{Wait, Waiters};
 use crate::value::Value;
+use kyocho_syntax::symbol::Symbol;
 use std::sync::{Arc, Mutex};
 
 /// Who holds a mutex.

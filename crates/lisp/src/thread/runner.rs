@@ -12,7 +12,6 @@ use crate::port::Role;
 use crate::raise::Raise;
 use crate::report::Report;
 use crate::shared;
-use crate::symbol;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::thread::lisp_thread::{
     ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_ABANDON, REQUEST_BACKTRACE, REQUEST_DEADLOCK,
@@ -23,6 +22,7 @@ use crate::thread::wait::withdraw;
 use crate::value::Value;
 use core::panic::AssertUnwindSafe;
 use kyocho_microprocess::{Builder, Deadline, Microprocess, Stackless, Step};
+use kyocho_syntax::symbol;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 use std::io;

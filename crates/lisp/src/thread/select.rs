@@ -16,7 +16,6 @@ use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
-use crate::symbol::Symbol;
 use crate::system::kernel::lock;
 use crate::thread::channel::{CASE_BYTES, ChannelObject, State, closed};
 use crate::thread::lisp_thread::LispThread;
@@ -24,6 +23,7 @@ use crate::thread::ticket::Outcome;
 use crate::thread::wait::Wait;
 use crate::value::Value;
 use core::ptr;
+use kyocho_syntax::symbol::Symbol;
 use std::sync::{Arc, MutexGuard};
 
 /// Cases that one select may have.

@@ -6,8 +6,8 @@ use crate::compiler::CompileError;
 use crate::compiler::analysis::{fixed_clause, lambda_run};
 use crate::compiler::assembler::Label;
 use crate::compiler::instruction::Opcode;
-use crate::syntax::core_form::{Core, Lambda, Variable};
 use crate::value::Value;
+use kyocho_syntax::core_form::{Core, Lambda, Variable};
 use std::rc::Rc;
 
 /// Nodes looked at before an expression counts as mentioning every slot.

@@ -5,9 +5,9 @@ use crate::compiler::analysis::fixed_clause;
 use crate::compiler::code::PROLOGUE_WORDS;
 use crate::compiler::instruction::Opcode;
 use crate::compiler::{CompileError, code::ARITY_FIXED_MAX};
-use crate::syntax::core_form::{Core, Variable};
-use crate::syntax::datum::Span;
-use crate::syntax::location::Location;
+use kyocho_syntax::core_form::{Core, Variable};
+use kyocho_syntax::datum::Span;
+use kyocho_syntax::location::Location;
 use std::rc::Rc;
 
 /// Slots of a call before its arguments: return address and callee.

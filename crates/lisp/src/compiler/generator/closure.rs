@@ -7,8 +7,8 @@ use crate::compiler::code::{ARITY_FIXED_MAX, ARITY_GENERAL};
 use crate::compiler::instruction::Opcode;
 use crate::compiler::{CAPTURED_MAX, CompileError};
 use crate::heap::Kind;
-use crate::syntax::core_form::{Lambda, Variable};
 use crate::value::Value;
+use kyocho_syntax::core_form::{Lambda, Variable};
 use std::rc::Rc;
 
 #[derive(Default)]

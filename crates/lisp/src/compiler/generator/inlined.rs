@@ -5,10 +5,10 @@ use crate::compiler::CompileError;
 use crate::compiler::inline::Inline;
 use crate::compiler::instruction::Opcode;
 use crate::primitives::Primitive;
-use crate::syntax::core_form::Core;
-use crate::syntax::datum::{DatumKind, NumberLiteral, Span};
-use crate::syntax::location::Global;
 use crate::value::Value;
+use kyocho_syntax::core_form::Core;
+use kyocho_syntax::datum::{DatumKind, NumberLiteral, Span};
+use kyocho_syntax::location::Global;
 
 impl Generator<'_, '_> {
     /// Compiles a call of a standard primitive in line; `false` where `global` is none.

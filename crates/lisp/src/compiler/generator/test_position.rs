@@ -6,9 +6,9 @@ use crate::compiler::assembler::Label;
 use crate::compiler::inline::{Comparison, Inline};
 use crate::compiler::instruction::Opcode;
 use crate::primitives::Primitive;
-use crate::syntax::core_form::{Core, Variable};
-use crate::syntax::datum::{DatumKind, Span};
-use crate::syntax::location::Global;
+use kyocho_syntax::core_form::{Core, Variable};
+use kyocho_syntax::datum::{DatumKind, Span};
+use kyocho_syntax::location::Global;
 use std::rc::Rc;
 
 impl Generator<'_, '_> {

@@ -1,10 +1,10 @@
 //! The simplest evaluator of core forms: one Rust value a Lisp value, one map a scope.
 
-use crate::syntax::core_form::{Core, Lambda, Variable};
-use crate::syntax::datum::{DatumKind, NumberLiteral};
-use crate::syntax::world::World;
 use core::cell::RefCell;
 use core::fmt;
+use kyocho_syntax::core_form::{Core, Lambda, Variable};
+use kyocho_syntax::datum::{DatumKind, NumberLiteral};
+use kyocho_syntax::world::World;
 use std::collections::HashMap;
 use std::rc::Rc;
 

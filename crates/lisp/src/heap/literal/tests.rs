@@ -1,8 +1,8 @@
 use crate::heap::{Heap, Limits, Mutator};
-use crate::symbol::Symbol;
-use crate::syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
 use crate::thread::ThreadContext;
 use crate::value::Value;
+use kyocho_syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
+use kyocho_syntax::symbol::Symbol;
 use std::sync::Arc;
 
 fn mutator() -> Mutator {

@@ -4,10 +4,10 @@ use super::{mutator, small};
 use crate::heap::marks::BLOCK_BYTES;
 use crate::heap::object::GRANULE_BYTES;
 use crate::heap::word::WORD_BYTES;
-use crate::heap::{Limits, Mutator, Torture};
-use crate::symbol::Symbol;
-use crate::syntax::location::Globals;
+use crate::heap::{Limits, Mutator, Torture, location};
 use crate::value::Value;
+use kyocho_syntax::location::Globals;
+use kyocho_syntax::symbol::Symbol;
 
 /// Long enough to have lines of its own.
 pub(super) const LENGTH: usize = 200;
@@ -75,10 +75,10 @@ fn what_is_overwritten_in_a_cycle_outlives_it() {
 #[test]
 fn what_a_location_held_outlives_the_cycle() {
     let mut m = poisoned();
-    let location = Globals::default().make(Symbol::intern("x"));
+    let top_level = Globals::default().make(Symbol::intern("x"));
     let kept = m.vector(LENGTH, Value::fixnum(7)).unwrap();
-    location.set(kept);
-    while_unmarked(&mut m, Value::NIL, |_| location.set(Value::NIL));
+    location::set(&top_level, kept);
+    while_unmarked(&mut m, Value::NIL, |_| location::set(&top_level, Value::NIL));
     assert!(is_whole(kept, 7));
     m.heap.collect(|_| ());
     assert!(!is_whole(kept, 7));

@@ -6,9 +6,9 @@ use super::{
 use crate::equality;
 use crate::heap::{Heap, Limits, Mutator};
 use crate::raise::Result;
-use crate::syntax::number::parse;
 use crate::thread::ThreadContext;
 use crate::value::Value;
+use kyocho_syntax::number::parse;
 use num_complex::{Complex, Complex64};
 use num_rational::BigRational;
 use num_traits::Zero;

@@ -6,8 +6,8 @@
 use crate::heap::{Orders, Statistics};
 use crate::machine::Machine;
 use crate::raise::{Raise, Result};
-use crate::symbol::Symbol;
 use crate::value::Value;
+use kyocho_syntax::symbol::Symbol;
 
 /// The question: an association list.
 pub(super) fn question(machine: &mut Machine, sums: &Statistics, limit_bytes: usize) -> Result {

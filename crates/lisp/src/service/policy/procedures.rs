@@ -5,11 +5,11 @@ use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
-use crate::symbol::Symbol;
 use crate::system::kernel::lock;
 use crate::thread::control;
 use crate::thread::wait::{Wait, duration_of};
 use crate::value::Value;
+use kyocho_syntax::symbol::Symbol;
 
 pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("%install-policy!", 3, Some(3), install),

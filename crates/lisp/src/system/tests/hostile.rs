@@ -3,8 +3,8 @@
 use super::sessions::{SMALL, eval, in_background, interrupted, nap, open, two};
 use crate::account::{Account, Bounds, Usage};
 use crate::primitives::host_names::silence;
-use crate::symbol::Symbol;
 use crate::thread::lisp_thread::SAFE;
+use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::prim::atomic::Ordering;
 use std::sync::Arc;
 

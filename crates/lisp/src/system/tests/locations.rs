@@ -2,8 +2,8 @@
 
 use super::sessions::{eval, open, two};
 use super::{boot, on, within_watchdog};
-use crate::syntax::location::LOCATION_BYTES;
 use crate::system::{Options, Session, System, Torture};
+use kyocho_syntax::location::LOCATION_BYTES;
 use std::io::Write;
 
 /// The number of locations after the garbage has been collected.

@@ -3,17 +3,17 @@
 //! `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew.
 
 use super::{boot, on, within_watchdog};
-use crate::heap::Kind;
+use crate::heap::{Kind, location};
 use crate::machine::condition::arities_of;
-use crate::symbol::Symbol;
-use crate::syntax::datum::{Datum, DatumKind, Identifier};
-use crate::syntax::environment::Binding;
-use crate::syntax::reader::read_all;
-use crate::syntax::world::World;
 use crate::system::System;
 use crate::system::kernel::lock;
 use crate::value::Value;
 use core::fmt::Write;
+use kyocho_syntax::datum::{Datum, DatumKind, Identifier};
+use kyocho_syntax::environment::Binding;
+use kyocho_syntax::reader::read_all;
+use kyocho_syntax::symbol::Symbol;
+use kyocho_syntax::world::World;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -202,7 +202,7 @@ fn write_others(others: &[&Row], more: bool, text: &mut String) {
 impl Row {
     fn value(&self) -> Option<Value> {
         match &self.binding {
-            Binding::Variable { global, .. } => Some(global.value()),
+            Binding::Variable { global, .. } => Some(location::value(global)),
             Binding::Special(_) | Binding::Macro(_) => None,
         }
     }

@@ -1,0 +1,186 @@
+//! `syntax-rules`: rules are compiled when the macro is defined, so that a wrong one is reported
+//! there, and matching walks no more than it must.
+//!
+//! R7RS §4.3.2, with what is usual beyond it: a variable of fewer ellipses than stand over it in the
+//! template repeats in the innermost ones.
+
+mod pattern;
+mod template;
+
+use super::datum::{Datum, Home, Identifier};
+use super::environment::Environment;
+use super::error::SyntaxError;
+use super::expander::{Expander, Meaning};
+use super::special::Special;
+use super::world::World;
+use crate::symbol::Symbol;
+use pattern::Pattern;
+use std::sync::Arc;
+use template::Template;
+
+/// How deep patterns and templates nest.
+const NESTING_MAX: u32 = 400;
+const SHAPE: &str = "(syntax-rules (literal ...) (pattern template) ...)";
+
+/// A macro: its rules and the place that gives its free identifiers their meaning.
+#[derive(Debug)]
+pub struct Macro {
+    home: Home,
+    rules: Vec<Rule>,
+    /// What it was compiled from.
+    written: Datum,
+    name: Option<Symbol>,
+}
+
+impl Macro {
+    /// A macro from what [`source`](Self::source) gave: how an image brings it back.
+    ///
+    /// # Errors
+    /// The rules are malformed.
+    pub fn of_source(
+        world: &mut World,
+        environment: Arc<Environment>,
+        (written, home, name): (&Datum, Home, Option<Symbol>),
+    ) -> Result<Self, SyntaxError> {
+        compile(written, home, name, &mut Expander::new(world, environment))
+    }
+
+    /// Its rules as they were written, where that was, and its name.
+    #[must_use]
+    pub fn source(&self) -> (&Datum, Home, Option<Symbol>) {
+        (&self.written, self.home, self.name)
+    }
+}
+
+#[derive(Debug)]
+struct Rule {
+    /// What the pattern matches: a use without its keyword.
+    pattern: Pattern,
+    template: Template,
+    slots: usize,
+    /// Identifiers that the template inserts.
+    inserted: Vec<Identifier>,
+    /// The pattern as written, for messages.
+    written: Datum,
+}
+
+/// What a pattern variable matched.
+#[derive(Clone, Debug)]
+enum Match {
+    One(Datum),
+    Many(Vec<Self>),
+}
+
+/// The words with a meaning of their own in the rules being compiled.
+struct Words<'e, 'w> {
+    expander: &'e Expander<'w>,
+    home: Home,
+    literals: Vec<Identifier>,
+    /// Set where `syntax-rules` names its own ellipsis.
+    ellipsis: Option<Identifier>,
+}
+
+impl Words<'_, '_> {
+    fn is_literal(&self, identifier: &Identifier) -> bool {
+        self.literals.contains(identifier)
+    }
+
+    fn is_ellipsis(&self, datum: &Datum) -> bool {
+        let Some(identifier) = datum.as_identifier() else { return false };
+        if self.is_literal(&identifier) {
+            return false;
+        }
+        match &self.ellipsis {
+            Some(ellipsis) => identifier == *ellipsis,
+            None => self.means(&identifier, Special::Ellipsis, "..."),
+        }
+    }
+
+    fn is_underscore(&self, identifier: &Identifier) -> bool {
+        !self.is_literal(identifier) && self.means(identifier, Special::Underscore, "_")
+    }
+
+    /// Programs may leave `...` and `_` out of what they import: unbound, they mean the same.
+    fn means(&self, identifier: &Identifier, special: Special, name: &str) -> bool {
+        match self.expander.resolve(identifier, self.home) {
+            Meaning::Special(found) => found == special,
+            Meaning::Free(symbol, _) => symbol.name() == name,
+            _ => false,
+        }
+    }
+}
+
+/// Compiles a `syntax-rules` form that stands at `home`.
+pub(crate) fn compile(
+    spec: &Datum,
+    home: Home,
+    name: Option<Symbol>,
+    expander: &mut Expander<'_>,
+) -> Result<Macro, SyntaxError> {
+    let malformed = || {
+        let name = name.map_or("syntax-rules", Symbol::name);
+        SyntaxError::in_form(spec, format!("malformed rules of `{name}`")).expected(SHAPE)
+    };
+    let items = spec.proper_list().filter(|items| items.len() >= 2).ok_or_else(malformed)?;
+    let ellipsis = items[1].as_identifier();
+    let rest = &items[if ellipsis.is_some() { 2 } else { 1 }..];
+    let (literals, rules) = rest.split_first().ok_or_else(malformed)?;
+    let literals = literals
+        .proper_list()
+        .and_then(|list| list.into_iter().map(Datum::as_identifier).collect::<Option<Vec<_>>>())
+        .ok_or_else(malformed)?;
+    expander.charge(rules.len() as u64, spec.span)?;
+    let words = Words { expander, home, literals, ellipsis };
+    let rules = rules.iter().map(|rule| compile_rule(rule, &words)).collect::<Result<_, _>>()?;
+    Ok(Macro { home, rules, written: spec.clone(), name })
+}
+
+fn compile_rule(rule: &Datum, words: &Words<'_, '_>) -> Result<Rule, SyntaxError> {
+    let (pattern, template) = match rule.proper_list().as_deref() {
+        Some([pattern, template]) if pattern.as_pair().is_some() => (*pattern, *template),
+        _ => {
+            return Err(SyntaxError::in_form(rule, "no rule")
+                .expected("((_ pattern ...) template), exactly one template a rule"));
+        }
+    };
+    let written = pattern.clone();
+    let Some((_, operands)) = pattern.as_pair() else {
+        return Err(SyntaxError::in_form(rule, "no rule"));
+    };
+    let (pattern, variables) = pattern::compile(operands, words)?;
+    let slots = variables.len();
+    let (template, inserted) = template::compile(template, words, &variables)?;
+    Ok(Rule { pattern, template, slots, inserted, written })
+}
+
+/// What the use `form` at `home` expands to.
+pub(crate) fn apply(
+    rules: &Macro,
+    form: &Datum,
+    home: Home,
+    expander: &mut Expander<'_>,
+) -> Result<Datum, SyntaxError> {
+    let Some((_, operands)) = form.as_pair() else { return Err(no_rule(rules, form)) };
+    for rule in &rules.rules {
+        let mut matcher = pattern::Matcher::new(expander, rules.home, home, rule.slots);
+        let matched = matcher.matches(&rule.pattern, operands);
+        let (matches, steps) = matcher.finish();
+        expander.charge(steps, form.span)?;
+        if matched {
+            return template::instantiate(rule, &matches, rules.home, form, expander);
+        }
+    }
+    Err(no_rule(rules, form))
+}
+
+fn no_rule(rules: &Macro, form: &Datum) -> SyntaxError {
+    const SHOWN_MAX: usize = 6;
+    let mut shapes: Vec<String> =
+        rules.rules.iter().take(SHOWN_MAX).map(|rule| rule.written.to_string()).collect();
+    if rules.rules.len() > SHOWN_MAX {
+        shapes.push("...".to_owned());
+    }
+    SyntaxError::new(form.span, format!("no rule of this macro matches {form}")).expected(
+        if shapes.is_empty() { "nothing: it has no rules".to_owned() } else { shapes.join(" or ") },
+    )
+}

@@ -1,0 +1,302 @@
+//! All that outlives one expansion: environments, libraries, where to look for them.
+//!
+//! A session has one `World`, behind a lock that an expansion holds to its end: threads of one session expand one after the other.
+//!
+//! ```text
+//! system environment: every primitive, the prelude, special forms, %helpers
+//!    |  exported by name
+//!    v
+//! built-in libraries --> programs, prompts, libraries in files
+//! ```
+
+use super::datum::{Datum, Identifier};
+use super::environment::{Binding, Environment, SYSTEM};
+use super::error::SyntaxError;
+use super::expander::{Expander, TopLevel};
+use super::library::{self, Library};
+use super::location::{Globals, Location};
+use super::package::Package;
+use super::reader::read_all;
+use super::special::SPECIALS;
+use crate::symbol::Symbol;
+use core::fmt;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+/// The features that `cond-expand` and `features` know.
+pub const FEATURES: &[&str] = &[
+    "r7rs",
+    "exact-closed",
+    "exact-complex",
+    "ratios",
+    "ieee-float",
+    "full-unicode",
+    "threads",
+    "kyocho",
+    "unix",
+    "linux",
+    #[cfg(target_arch = "x86_64")]
+    "x86-64",
+    #[cfg(target_arch = "aarch64")]
+    "aarch64",
+    #[cfg(target_endian = "little")]
+    "little-endian",
+];
+
+/// The derived forms that are macros.
+pub const DERIVED_FORMS: &str = include_str!("derived.scm");
+
+/// Native stack that an expansion may use unless told otherwise: fits a thread's usual 2 MiB. One
+/// level of nesting takes 1 to 4 KiB, by form and by optimisation.
+const STACK_BYTES_MAX: usize = 3 << 19;
+
+/// Whose a world is.
+pub trait User: fmt::Debug + Send + Sync {
+    /// Whether what he runs may have any file read. Asked at each file: it may change.
+    fn may_read_files(&self) -> bool;
+}
+
+/// A library as text: its name, its source for messages, its definition.
+pub type TextLibrary = (&'static str, &'static str, &'static str);
+
+/// Environments and libraries of one system.
+#[derive(Debug)]
+pub struct World {
+    globals: Arc<Globals>,
+    system: Arc<Environment>,
+    /// Environments by number: what the aliases of macros refer to.
+    environments: HashMap<u64, Weak<Environment>>,
+    next_environment: u64,
+    pub(super) libraries: HashMap<Arc<str>, Library>,
+    /// Libraries whose bodies the expansion in progress has put before its own form.
+    pub(super) queued: HashSet<Arc<str>>,
+    library_path: Vec<PathBuf>,
+    packages: Vec<Arc<Package>>,
+    stack_bytes_max: usize,
+    /// Whose it is, and may read what he may; none: who runs the process.
+    user: Option<Arc<dyn User>>,
+    /// Libraries that are read when they are first imported.
+    texts: &'static [TextLibrary],
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl World {
+    /// A world whose system environment holds the special forms and nothing else.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_libraries(&[])
+    }
+
+    /// The same with these libraries, which are as good as built in.
+    #[must_use]
+    pub fn with_libraries(texts: &'static [TextLibrary]) -> Self {
+        let globals = Arc::new(Globals::default());
+        let system = Arc::new(Environment::new(SYSTEM, Arc::clone(&globals)));
+        for &(name, special) in SPECIALS {
+            let name = Identifier::Symbol(Symbol::intern(name));
+            system.bind(name, Binding::Special(special));
+        }
+        let world = Self::over(globals, system, texts);
+        world.load_derived_forms()
+    }
+
+    fn over(
+        globals: Arc<Globals>,
+        system: Arc<Environment>,
+        texts: &'static [TextLibrary],
+    ) -> Self {
+        let environments = HashMap::from([(SYSTEM, Arc::downgrade(&system))]);
+        let mut world = Self {
+            globals,
+            system,
+            environments,
+            next_environment: SYSTEM + 1,
+            libraries: HashMap::new(),
+            queued: HashSet::new(),
+            library_path: Vec::new(),
+            packages: Vec::new(),
+            stack_bytes_max: STACK_BYTES_MAX,
+            user: None,
+            texts,
+        };
+        library::declare_built_in(&mut world, texts);
+        world
+    }
+
+    /// A world that shares nothing with this one but the system environment, which nobody can change: what is defined or
+    /// loaded here has locations of its own. `include` reads files outside the library folders while `user` may use files.
+    #[must_use]
+    pub fn beside(&self, user: Arc<dyn User>) -> Self {
+        let other =
+            Self::over(Arc::new(self.globals.beside()), Arc::clone(&self.system), self.texts);
+        let library_path = self.library_path.clone();
+        let user = Some(user);
+        let mut other = Self { library_path, stack_bytes_max: self.stack_bytes_max, user, ..other };
+        for package in &self.packages {
+            // What the system has taken, everybody can: nothing is loaded there yet.
+            let _ = other.add_package(Arc::clone(package));
+        }
+        other
+    }
+
+    /// The derived forms that are macros: part of the program text, so they cannot be wrong.
+    fn load_derived_forms(mut self) -> Self {
+        let system = Arc::clone(&self.system);
+        let forms =
+            read_all(DERIVED_FORMS, "derived.scm").expect("derived.scm is read by every test");
+        for form in forms {
+            self.expand(&system, &form).expect("derived.scm is expanded by every test");
+        }
+        self
+    }
+
+    /// The locations made here: roots of the collector.
+    #[must_use]
+    pub fn globals(&self) -> &Arc<Globals> {
+        &self.globals
+    }
+
+    /// Where primitives are defined and the prelude is expanded. What it defines, nothing else can
+    /// assign or redefine.
+    #[must_use]
+    pub fn system(&self) -> &Arc<Environment> {
+        &self.system
+    }
+
+    /// The system's own location called `name`, made when it is not there yet: what the expander's
+    /// calls of helpers refer to, and how the compiler recognises primitives.
+    #[must_use]
+    pub fn runtime(&self, name: &str) -> Location {
+        self.system.reference(Symbol::intern(name))
+    }
+
+    fn number_environment(&mut self, make: impl FnOnce(u64) -> Environment) -> Arc<Environment> {
+        let number = self.next_environment;
+        self.next_environment += 1;
+        if self.environments.len().is_power_of_two() {
+            self.environments.retain(|_, environment| environment.strong_count() > 0);
+        }
+        let environment = Arc::new(make(number));
+        self.environments.insert(number, Arc::downgrade(&environment));
+        environment
+    }
+
+    /// An empty environment, for a program that begins with `import`.
+    pub fn empty_environment(&mut self) -> Arc<Environment> {
+        let globals = Arc::clone(&self.globals);
+        self.number_environment(|number| Environment::new(number, globals))
+    }
+
+    /// An environment where all that the system offers is imported: for a prompt, and for a program
+    /// without `import`.
+    pub fn interaction_environment(&mut self) -> Arc<Environment> {
+        let (globals, system) = (Arc::clone(&self.globals), Arc::clone(&self.system));
+        self.number_environment(|number| Environment::over(number, globals, system))
+    }
+
+    /// The environment for a program: empty where it begins with `import`.
+    pub fn program_environment(&mut self, first_form: Option<&Datum>) -> Arc<Environment> {
+        let imports = first_form
+            .and_then(Datum::as_pair)
+            .and_then(|(head, _)| head.as_symbol())
+            .is_some_and(|word| matches!(word.name(), "import" | "define-library"));
+        if imports { self.empty_environment() } else { self.interaction_environment() }
+    }
+
+    /// The environment that `(environment import-set ...)` asks for, and what must run before it
+    /// is used.
+    ///
+    /// # Errors
+    /// An import set that is malformed or names what does not exist.
+    pub fn environment_of(
+        &mut self,
+        import_sets: &[Datum],
+    ) -> Result<(Arc<Environment>, Vec<TopLevel>), SyntaxError> {
+        self.queued.clear();
+        let environment = self.empty_environment();
+        let mut out = Vec::new();
+        Expander::new(self, Arc::clone(&environment)).import_sets(import_sets, &mut out)?;
+        Ok((environment, out))
+    }
+
+    /// Expands one form at the top level of `environment`. What comes out is to be compiled and run
+    /// in order, before the next form is expanded.
+    ///
+    /// # Errors
+    /// The first thing wrong with the form, which has then defined nothing.
+    pub fn expand(
+        &mut self,
+        environment: &Arc<Environment>,
+        form: &Datum,
+    ) -> Result<Vec<TopLevel>, SyntaxError> {
+        self.queued.clear();
+        let mut out = Vec::new();
+        Expander::new(self, Arc::clone(environment)).top_level(form, &mut out)?;
+        Ok(out)
+    }
+
+    /// Adds a folder where `(a b)` is looked for as `a/b.sld`, after those added before.
+    pub fn add_library_folder(&mut self, folder: &Path) {
+        if !self.library_path.iter().any(|known| known == folder) {
+            self.library_path.push(folder.to_path_buf());
+        }
+    }
+
+    pub(super) fn library_path(&self) -> &[PathBuf] {
+        &self.library_path
+    }
+
+    /// Makes a package's libraries known, and gives their names. Those of one that was added before give way.
+    ///
+    /// # Errors
+    /// One of them is built in, or loaded already.
+    pub fn add_package(&mut self, package: Arc<Package>) -> Result<Vec<Datum>, SyntaxError> {
+        let names = self.declare_all(&package.definitions)?;
+        self.packages.push(package);
+        Ok(names)
+    }
+
+    /// What a package has as the file at `path`.
+    pub(super) fn packed_file(&self, path: &Path) -> Option<&[u8]> {
+        let found = self.packages.iter().rev().find_map(|package| package.files.get(path));
+        found.map(Vec::as_slice)
+    }
+
+    /// How much native stack an expansion may use: at most what its caller has left.
+    pub fn set_stack_bytes_max(&mut self, bytes: usize) {
+        self.stack_bytes_max = bytes;
+    }
+
+    pub(super) fn stack_bytes_max(&self) -> usize {
+        self.stack_bytes_max
+    }
+
+    /// Whether a program here may have the file at `path` read: any, or what lies in a library folder.
+    pub(super) fn may_read(&self, path: &Path) -> bool {
+        let lies_in = |folder: &PathBuf| match (folder.canonicalize(), path.canonicalize()) {
+            (Ok(folder), Ok(path)) => path.starts_with(folder),
+            _ => false,
+        };
+        self.user.as_ref().is_none_or(|user| user.may_read_files())
+            || self.library_path.iter().any(lies_in)
+    }
+
+    /// The environment with this number, while somebody has it.
+    #[must_use]
+    pub fn environment(&self, number: u64) -> Option<Arc<Environment>> {
+        if number == SYSTEM {
+            return Some(Arc::clone(&self.system));
+        }
+        self.environments.get(&number)?.upgrade()
+    }
+
+    pub(super) fn has_feature(&self, name: &str) -> bool {
+        FEATURES.contains(&name)
+    }
+}
