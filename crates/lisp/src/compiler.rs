@@ -4,7 +4,7 @@
 //! Core --analysis--> facts --generator--> instructions --assembler--> Code --verify--> closure
 //! ```
 //!
-//! It runs inside one primitive, and [pauses](crate::thread::pause) at each form: what it has made (constants, code objects) is kept until all is
+//! It runs inside one primitive, and [pauses](kyocho_heap::heap::pause) at each form: what it has made (constants, code objects) is kept until all is
 //! done.
 
 mod analysis;
@@ -18,14 +18,14 @@ pub(crate) mod record;
 mod tests;
 mod verify;
 
-use crate::heap::{Kind, Mutator, OutOfMemory};
-use crate::raise::Raise;
-use crate::value::Value;
 use analysis::Analysis;
 use code::Code;
 use core::fmt;
 use generator::Shared;
 use inline::Builtins;
+use kyocho_heap::heap::{Kind, Mutator, OutOfMemory};
+use kyocho_heap::raise::Raise;
+use kyocho_heap::value::Value;
 use kyocho_syntax::core_form::Core;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::error::SyntaxError;

@@ -29,8 +29,8 @@ mod supply;
 pub use error::{Cause, Failure};
 pub use supply::SystemCallStatistics;
 
-use crate::heap::{CellCache, Heap, Limits};
 use evaluator::Evaluator;
+use kyocho_heap::heap::{CellCache, Heap, Limits};
 use kyocho_microprocess::Runtime;
 use kyocho_syntax::datum::{Datum, Span};
 use kyocho_syntax::reader::read_all;
@@ -111,7 +111,7 @@ fn run_data(
 /// Evaluates the forms; cells come from `cells` and, when it is empty, by `supply`.
 fn run_with(
     heap: Arc<Heap>,
-    cells: crate::heap::Cells,
+    cells: kyocho_heap::heap::Cells,
     supply: Supply,
     data: &[Datum],
     options: &Options,

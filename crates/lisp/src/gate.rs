@@ -12,18 +12,18 @@
 mod client;
 mod server;
 
-use crate::account::Held;
-use crate::heap::Kind;
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::port::{count, permit};
-use crate::raise::{Raise, Result};
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::Wait;
-use crate::value::Value;
 use client::Connection;
 use kyocho_gate::INLINE_BYTES_MAX;
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::Kind;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 pub(crate) use server::Desk;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -35,9 +35,9 @@ pub(crate) use system::SystemObjects;
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
-use crate::raise::{Raise, Result};
-use crate::value::Value;
 use core::fmt;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_syntax::source;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use std::fs::{self, OpenOptions};
@@ -117,8 +117,8 @@ impl From<io::Error> for ImageError {
     }
 }
 
-impl From<crate::heap::OutOfMemory> for ImageError {
-    fn from(_: crate::heap::OutOfMemory) -> Self {
+impl From<kyocho_heap::heap::OutOfMemory> for ImageError {
+    fn from(_: kyocho_heap::heap::OutOfMemory) -> Self {
         Self::OutOfMemory
     }
 }
@@ -137,7 +137,7 @@ fn save(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "save-image";
     let session = std::sync::Arc::clone(&machine.thread()?.session);
     let path = if count > 0 {
-        let path = crate::text::to_rust(frame.get(0))
+        let path = kyocho_heap::text::to_rust(frame.get(0))
             .ok_or_else(|| Raise::wrong_type(WHO, 1, "string", frame.get(0)))?;
         crate::port::permit(&machine.mutator, WHO, &path)?;
         PathBuf::from(path)
@@ -180,7 +180,7 @@ fn discard(path: &Path) {
 /// `(%load-image FILE)`: the session's names are the image's from now on; gives the hash tables with hashes of the program's own.
 fn load(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "load-image";
-    let path = crate::text::to_rust(frame.get(0))
+    let path = kyocho_heap::text::to_rust(frame.get(0))
         .map(PathBuf::from)
         .ok_or_else(|| Raise::wrong_type(WHO, 1, "string", frame.get(0)))?;
     let (kernel, session) = (machine.kernel()?, std::sync::Arc::clone(&machine.thread()?.session));

@@ -22,12 +22,11 @@ mod stack;
 mod tests;
 pub(crate) mod trace;
 
-use crate::heap::{Heap, Mutator, location};
-use crate::raise::Raise;
-use crate::thread::ThreadContext;
 use crate::thread::wait::Wait;
-use crate::value::Value;
 use access::{Frame, Pc, Poll};
+use kyocho_heap::heap::{Heap, Mutator, ThreadContext, location};
+use kyocho_heap::raise::Raise;
+use kyocho_heap::value::Value;
 use kyocho_syntax::location::Location;
 use kyocho_sys::prim::atomic::AtomicU32;
 use stack::Stack;
@@ -272,7 +271,7 @@ impl Machine {
         self.outcome = outcome;
     }
 
-    /// Runs `work`, in which there may be [pauses](crate::thread::pause), while the machine can be traced, as one that is about to enter the callee
+    /// Runs `work`, in which there may be [pauses](kyocho_heap::heap::pause), while the machine can be traced, as one that is about to enter the callee
     /// of `frame`.
     pub(crate) fn standing<T>(
         &mut self,

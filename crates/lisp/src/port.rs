@@ -28,11 +28,12 @@ pub(crate) use standard::{parameter, port as of_process};
 pub(crate) use tls::Tls;
 pub(crate) use turn::Held as Locked;
 
-use crate::account::{Countable, Held};
-use crate::heap::{ForeignObject, Mutator};
-use crate::raise::{Cause, Raise};
+use crate::thread;
 use both::Both;
 use core::fmt;
+use kyocho_heap::account::{Countable, Held};
+use kyocho_heap::heap::{ForeignObject, Mutator};
+use kyocho_heap::raise::{Cause, Raise};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -352,7 +353,7 @@ fn errno_of(kind: io::ErrorKind) -> Option<i32> {
 /// # Errors
 /// He may not: the host is not asked.
 pub(crate) fn permit(m: &Mutator, who: &'static str, path: &str) -> Result<(), Raise> {
-    let allowed = m.context.session().is_none_or(|session| session.account.bounds().files);
+    let allowed = thread::session(&m.context).is_none_or(|session| session.account.bounds().files);
     let refusal = || io::Error::new(io::ErrorKind::PermissionDenied, "this user may not use files");
     if allowed { Ok(()) } else { Err(file_error(who, path, &refusal())) }
 }
@@ -363,7 +364,7 @@ pub(crate) fn permit(m: &Mutator, who: &'static str, path: &str) -> Result<(), R
 /// It is a server's, and its session that of a user.
 pub(crate) fn permit_process(m: &Mutator, who: &'static str, what: &str) -> Result<(), Raise> {
     permit(m, who, what)?;
-    let own = m.context.session().is_none_or(|session| session.id == 0);
+    let own = thread::session(&m.context).is_none_or(|session| session.id == 0);
     let refusal = || {
         let reason = "all users of this server share it; only who runs the process may change it";
         io::Error::new(io::ErrorKind::PermissionDenied, reason)
@@ -390,6 +391,6 @@ fn lock<'a, T>(m: &mut Mutator, turn: &'a Turn<T>) -> Result<Locked<'a, T>, Rais
 
 /// Runs what may block in the kernel, outside the collector's world. It is told how to ask whether it should give up.
 pub(crate) fn waiting<T>(m: &mut Mutator, wait: impl FnOnce(&dyn Fn() -> bool) -> T) -> T {
-    let is_cut = m.context.wish();
+    let is_cut = thread::wish(&m.context);
     m.outside(|| wait(&is_cut))
 }

@@ -1,6 +1,6 @@
 //! The procedures written in Rust, one table a file.
 //!
-//! A primitive gets its arguments as a slice and gives a value or a [`Raise`](crate::raise::Raise).
+//! A primitive gets its arguments as a slice and gives a value or a [`Raise`](kyocho_heap::raise::Raise).
 //! It is never interrupted by the collector, so values in its locals need no rooting; the machine
 //! has checked the number of arguments. A name that begins with `%` is for the prelude and for what
 //! macros expand to: no library exports it.
@@ -44,9 +44,9 @@ mod writing;
 
 pub use process::set_command_line;
 
-use crate::heap::Mutator;
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 
 /// A primitive's body.
 pub type Function = fn(&mut Mutator, &[Value]) -> Result;

@@ -11,12 +11,12 @@ mod tests;
 
 pub use atom::{write_character, write_string, write_symbol};
 
-use crate::heap::Mutator;
-use crate::heap::object::Kind;
-use crate::raise;
-use crate::thread::pause::PART;
-use crate::value::Value;
 use core::fmt::Write;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::object::Kind;
+use kyocho_heap::heap::pause::PART;
+use kyocho_heap::raise;
+use kyocho_heap::value::Value;
 use labels::Labels;
 
 /// The longest text of one value.

@@ -1,6 +1,5 @@
 //! What nobody handled, for people: place, message, irritants, who called whom.
 
-use crate::heap::Kind;
 use crate::machine::Machine;
 use crate::machine::condition::{
     FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, UNBOUND, is_closed_output, place_of,
@@ -10,8 +9,9 @@ use crate::printer::{self, Style};
 use crate::system::kernel::lock;
 use crate::system::lisp_session::LispSession;
 use crate::thread::lisp_thread::LispThread;
-use crate::value::Value;
 use core::fmt;
+use kyocho_heap::heap::Kind;
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::source;
 use kyocho_syntax::symbol::Symbol;

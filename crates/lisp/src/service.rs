@@ -21,11 +21,11 @@ pub(crate) use collector::Collector;
 pub(crate) use shares::Shares;
 pub(crate) use watchdog::Watchdog;
 
-use crate::heap::OutOfMemory;
-use crate::heap::cells::CellWords;
 use crate::system::kernel::{Kernel, lock};
 use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{ASKED, GRANTED, LispThread, STARVED};
+use kyocho_heap::heap::OutOfMemory;
+use kyocho_heap::heap::cells::CellWords;
 use kyocho_microprocess::{Microprocess, park, yield_now};
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;

@@ -12,21 +12,21 @@
 mod element;
 pub(crate) mod region;
 
-use crate::account::Bounds;
-use crate::heap::ForeignObject;
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
-use crate::raise::{Raise, Result};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
-use crate::value::Value;
 use core::fmt;
 use element::Element;
 use kyocho_dsm::{
     BarrierKind, Checked, ConditionId, Dsm, Error, LockId, Mode, NodeId, Patience, Placement,
     Settings, SharedArray, ThreadId, Who,
 };
+use kyocho_heap::account::Bounds;
+use kyocho_heap::heap::ForeignObject;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 use std::sync::{Arc, Mutex, OnceLock};
 

@@ -22,15 +22,15 @@ pub(crate) mod statistics;
 pub(crate) mod tests;
 pub(crate) mod variables;
 
-pub use crate::heap::{CellCache, Statistics, Torture};
 pub use crate::image::WorldCopy;
 pub use crate::report::Report;
+pub use kyocho_heap::heap::{CellCache, Statistics, Torture};
 pub use kyocho_syntax::growing::{Completeness, completeness};
 pub use session::{Evaluation, Session, SessionHandle, Unread};
 
-use crate::account::{Account, Exceeded};
-use crate::number::INTEGER_BITS_MAX;
 use crate::port::SessionPorts;
+use kyocho_heap::account::{Account, Exceeded};
+use kyocho_heap::number::INTEGER_BITS_MAX;
 
 use boot::{Job, Text};
 use core::fmt;

@@ -6,7 +6,7 @@
 
 use crate::compiler::code::Local;
 use crate::compiler::instruction::{Instruction, Opcode, Role};
-use crate::value::Value;
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::location::{Global, Location};
 use kyocho_syntax::symbol::Symbol;

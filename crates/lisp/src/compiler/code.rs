@@ -9,8 +9,8 @@
 //! machine fetches from it unchecked. The collector keeps it for as long as a closure refers to it, and it keeps the locations that its words name.
 
 use crate::compiler::instruction::Instruction;
-use crate::heap::{ForeignObject, Marker, location};
-use crate::value::Value;
+use kyocho_heap::heap::{ForeignObject, Marker, location};
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::location::Global;
 use kyocho_syntax::symbol::Symbol;

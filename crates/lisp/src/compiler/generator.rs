@@ -20,8 +20,8 @@ use crate::compiler::code::{Code, Entry, HEADROOM_SLOTS, PROLOGUE_WORDS, RAISE_S
 use crate::compiler::inline::Builtins;
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::compiler::{CompileError, SLOTS_MAX, make_code};
-use crate::heap::Mutator;
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::value::Value;
 use kyocho_syntax::core_form::{Clause, Core, Lambda, Variable};
 use kyocho_syntax::datum::{Datum, Span};
 use kyocho_syntax::location::Location;

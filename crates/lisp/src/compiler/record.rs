@@ -7,9 +7,9 @@ use crate::compiler::code::{
 };
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::compiler::make_code;
-use crate::heap::{Kind, Mutator};
-use crate::raise::{Raise, Result};
-use crate::value::Value;
+use kyocho_heap::heap::{Kind, Mutator};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::symbol::Symbol;
 

@@ -7,10 +7,10 @@
 //! A program's text is loaded as lists of atoms before it runs, from a cache of its own: loading
 //! is not part of the experiment.
 
-use crate::heap::object::FLAG_OWN;
-use crate::heap::{Kind, Mutator, OutOfMemory};
-use crate::value::Value;
 use core::fmt::Write;
+use kyocho_heap::heap::object::FLAG_OWN;
+use kyocho_heap::heap::{Kind, Mutator, OutOfMemory};
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Datum;
 use kyocho_syntax::symbol::Symbol;
 use std::collections::{HashMap, HashSet};

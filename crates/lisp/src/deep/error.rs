@@ -1,9 +1,9 @@
 //! What can go wrong in the deep-binding evaluator.
 
 use super::atoms;
-use crate::heap::OutOfMemory;
-use crate::value::Value;
 use core::fmt;
+use kyocho_heap::heap::OutOfMemory;
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::symbol::Symbol;
 

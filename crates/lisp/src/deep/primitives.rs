@@ -3,8 +3,8 @@
 use super::atoms;
 use super::error::{Cause, Stop, stop};
 use super::evaluator::Evaluator;
-use crate::heap::Kind;
-use crate::value::Value;
+use kyocho_heap::heap::Kind;
+use kyocho_heap::value::Value;
 use std::io::{self, ErrorKind};
 
 /// A primitive.

@@ -4,8 +4,8 @@
 //! asking microprocess stops until then and the two share one virtual processor, so a request is
 //! two switches at user level: the paper's message and switch to the system-call thread, and back.
 
-use crate::heap::cells::CellWords;
-use crate::heap::{Cells, Heap, OutOfMemory};
+use kyocho_heap::heap::cells::CellWords;
+use kyocho_heap::heap::{Cells, Heap, OutOfMemory};
 use kyocho_microprocess::{Builder, JoinHandle, Microprocess, park};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::io;

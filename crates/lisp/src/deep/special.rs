@@ -4,7 +4,7 @@
 use super::atoms::{self, Role};
 use super::error::{Cause, Stop, stop};
 use super::evaluator::{Evaluator, Frame, List, Next, Outcome, assign};
-use crate::value::Value;
+use kyocho_heap::value::Value;
 
 /// A special form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

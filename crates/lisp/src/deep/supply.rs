@@ -5,11 +5,11 @@
 //! real time is what passed, system time what passed between a request and its answer, user time
 //! the rest, so that user and system are real.
 
-use crate::heap::cache_size::{self, CacheSize};
-use crate::heap::{CellCache, Cells, Collection, Kind, OutOfMemory};
-use crate::value::Value;
 use core::fmt;
 use core::time::Duration;
+use kyocho_heap::heap::cache_size::{self, CacheSize};
+use kyocho_heap::heap::{CellCache, Cells, Collection, Kind, OutOfMemory};
+use kyocho_heap::value::Value;
 use kyocho_sys::prim::clock::Instant;
 
 /// One round trip to whoever holds the free cells: so many cells more for the evaluator's cache.
@@ -195,15 +195,5 @@ impl fmt::Display for SystemCallStatistics {
             self.collection.as_secs_f64(),
             self.stranded_cells,
         )
-    }
-}
-
-impl fmt::Display for CellCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => f.write_str("off"),
-            Self::Fixed(cells) => cells.fmt(f),
-            Self::Auto => f.write_str("auto"),
-        }
     }
 }

@@ -1,5 +1,5 @@
 use super::{Cause, Failure, Options, Outcome, run};
-use crate::heap::{CellCache, Limits, Torture};
+use kyocho_heap::heap::{CellCache, Limits, Torture};
 use kyocho_syntax::symbol::Symbol;
 
 const ACK: &str = include_str!("../../../../bench/lisp/deep/ack.scm");

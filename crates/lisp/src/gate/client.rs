@@ -1,17 +1,17 @@
 //! `(gate-connect path)` and `(gate-call gate method bytes [seconds])`.
 
 use super::{bytes_argument, failed, place_argument};
-use crate::account::Held;
-use crate::heap::ForeignObject;
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
-use crate::raise::{Raise, Result};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::{Stage, Wait, duration_of};
 use core::time::Duration;
 use kyocho_gate::{Client, Error, ROOT};
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::ForeignObject;
+use kyocho_heap::raise::{Raise, Result};
 use kyocho_microprocess::{Builder, Microprocess};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

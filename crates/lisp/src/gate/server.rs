@@ -1,17 +1,17 @@
 //! The server's side: `(gate-serve path handler)` of the prelude is made of these.
 
 use super::{bytes_argument, failed, place_argument};
-use crate::account::Held;
-use crate::heap::ForeignObject;
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
-use crate::raise::{Raise, Result};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::{Wait, Waiters};
-use crate::value::Value;
 use kyocho_gate::{Call, Failure, Server, Service};
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::ForeignObject;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_microprocess::Microprocess;
 use kyocho_microprocess::channel::{Sender, bounded};
 use std::collections::VecDeque;

@@ -8,7 +8,7 @@
 use super::ImageError;
 use crate::compiler::code::{Code, PROLOGUE_WORDS};
 use crate::compiler::instruction::{Instruction, Opcode};
-use crate::value::Value;
+use kyocho_heap::value::Value;
 
 /// What a word of code that is an address leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

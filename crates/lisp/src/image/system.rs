@@ -4,8 +4,8 @@
 //! constants, what closures hold) meets the same objects in the same order in each process, and their numbers may be written.
 
 use crate::compiler::code::Code;
-use crate::heap::{Kind, location};
-use crate::value::Value;
+use kyocho_heap::heap::{Kind, location};
+use kyocho_heap::value::Value;
 use kyocho_syntax::environment::{Binding, Environment};
 use kyocho_syntax::location::Global;
 use kyocho_syntax::rules::Macro;

@@ -390,12 +390,13 @@ fn sealed_nonsense_is_an_error_and_harms_nobody() {
         let mut session = system.session();
         session.eval(EVERYTHING, "test").unwrap();
         let kernel = &system.kernel;
-        let outsider = |body: &mut dyn FnMut(&mut crate::heap::Mutator)| {
+        let outsider = |body: &mut dyn FnMut(&mut kyocho_heap::heap::Mutator)| {
             kernel.threads.as_outsider(|| body(&mut crate::system::kernel::lock(&kernel.mutator)));
         };
         let mut contents = Vec::new();
         outsider(&mut |m| contents = writer::contents(kernel, &kernel.base, m).unwrap());
-        let account = crate::account::Account::new("somebody", crate::account::Bounds::NONE);
+        let account =
+            kyocho_heap::account::Account::new("somebody", kyocho_heap::account::Bounds::NONE);
         let restored = |contents: &[u8]| {
             let ports = crate::port::SessionPorts {
                 input: None,

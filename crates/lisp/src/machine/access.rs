@@ -12,8 +12,8 @@
 
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::primitives::Primitive;
-use crate::value::Value;
 use core::ptr::with_exposed_provenance;
+use kyocho_heap::value::Value;
 use kyocho_syntax::location::Global;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 

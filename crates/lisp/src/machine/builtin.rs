@@ -1,14 +1,14 @@
 //! Primitives over the machine's own objects: conditions, records, promises, parameters, procedures.
 
 use crate::compiler::record;
-use crate::heap::{Kind, Mutator};
 use crate::machine::condition::{
     self, ABANDONED_MUTEX, ERROR, FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, FILE_ERROR,
     JOIN_TIMEOUT, READ_ERROR, TERMINATED_THREAD, UNCAUGHT,
 };
 use crate::primitives::Primitive;
-use crate::raise::{Cause, Raise, Result};
-use crate::value::Value;
+use kyocho_heap::heap::{Kind, Mutator};
+use kyocho_heap::raise::{Cause, Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 
 const fn exactly(

@@ -4,11 +4,12 @@
 //! given), list of irritants, list of further data.
 
 use crate::compiler::code::{Code, Entry};
-use crate::heap::{Kind, Mutator};
 use crate::machine::control;
 use crate::machine::enter::primitive_at;
-use crate::raise::{Cause, Raise};
-use crate::value::Value;
+use crate::thread;
+use kyocho_heap::heap::{Kind, Mutator};
+use kyocho_heap::raise::{Cause, Raise};
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::location::Global;
 use kyocho_syntax::symbol::Symbol;
@@ -60,7 +61,7 @@ pub(crate) fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
         Cause::Read { message, span } => return placed(mutator, READ_ERROR, &message, span),
         Cause::Syntax { message, span } => return placed(mutator, SYNTAX_ERROR, &message, span),
         Cause::Interrupted => (ERROR, "interrupted".to_owned(), Vec::new()),
-        Cause::OutOfMemory => match &mutator.context.kernel {
+        Cause::OutOfMemory => match thread::kernel(&mutator.context) {
             Some(kernel) => return kernel.out_of_memory,
             None => (OUT_OF_MEMORY, "out of memory".to_owned(), Vec::new()),
         },

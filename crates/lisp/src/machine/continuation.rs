@@ -13,11 +13,11 @@
 //! capture, however deep the stack is. Segments are never written again: a continuation may be
 //! entered any number of times.
 
-use crate::heap::Kind;
 use crate::machine::access::{Frame, Pc};
 use crate::machine::{Exit, Machine, Next, Underflow};
-use crate::raise::Raise;
-use crate::value::Value;
+use kyocho_heap::heap::Kind;
+use kyocho_heap::raise::Raise;
+use kyocho_heap::value::Value;
 
 /// Payload words of a segment before its frames: the live count and three values.
 pub(super) const SEGMENT_HEAD: usize = 4;

@@ -1,11 +1,11 @@
 //! Procedures that steer the machine itself: they see its frame, where a primitive sees arguments.
 
-use crate::heap::Kind;
 use crate::machine::access::Frame;
 use crate::machine::{Exit, Machine, Next};
 use crate::primitives::{self, Primitive};
-use crate::raise::{Raise, Result};
-use crate::value::Value;
+use kyocho_heap::heap::Kind;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use std::sync::LazyLock;
 
 /// What a control procedure makes of its call.

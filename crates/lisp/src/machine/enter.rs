@@ -4,14 +4,15 @@
 //! from 0. What is entered may put another callee there and go on: `apply`, a handler, a hook.
 
 use crate::compiler::code::{ARITY_GENERAL, Code, Entry, STUB_RETURN};
-use crate::heap::Kind;
 use crate::machine::access::{Frame, Pc};
 use crate::machine::condition;
 use crate::machine::control::{self, Control};
 use crate::machine::{Exit, Machine, Next};
 use crate::primitives::Primitive;
-use crate::raise::{Cause, Raise};
-use crate::value::Value;
+use crate::thread;
+use kyocho_heap::heap::Kind;
+use kyocho_heap::raise::{Cause, Raise};
+use kyocho_heap::value::Value;
 use kyocho_syntax::location::Global;
 use kyocho_syntax::symbol::Symbol;
 
@@ -123,7 +124,7 @@ impl Machine {
         if count < control.min.into() || control.max.is_some_and(|max| count > max.into()) {
             return Err(condition::wrong_arity(callee, count));
         }
-        if let Some(kernel) = &self.mutator.context.kernel {
+        if let Some(kernel) = thread::kernel(&self.mutator.context) {
             kernel.calls.count_procedure(control::number_of(index));
         }
         let control = match (control.function)(self, frame, count) {

@@ -7,13 +7,13 @@
 use crate::compiler::assembler::SOURCE_FREE;
 use crate::compiler::code::ARITY_GENERAL;
 use crate::compiler::instruction::{Instruction, Opcode};
-use crate::heap::object::Header;
-use crate::heap::{Kind, location};
 use crate::machine::access::{Frame, Pc, global, opcode, primitive};
 use crate::machine::{Exit, Machine, Next};
-use crate::number::reals;
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::object::Header;
+use kyocho_heap::heap::{Kind, location};
+use kyocho_heap::number::reals;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 
 /// The words of a header that say "closure of so many arguments".
 const CLOSURE: u64 = Kind::Closure as u64;

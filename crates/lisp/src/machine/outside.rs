@@ -15,28 +15,14 @@
 //! values out, [`Machine::outcome`] and [`Mutator::unrooted`], gives them [`Unrooted`]: the compiler refuses one that is held across.
 #![expect(unsafe_code, reason = "the collector looks at a machine that its step has borrowed")]
 
-use crate::heap::{Marker, Mutator};
 use crate::machine::Machine;
 use crate::machine::enter::slots_of;
 use crate::primitives::Function;
-use crate::raise::Result;
-use crate::thread::ThreadContext;
-use crate::value::{Unrooted, Value};
 use core::ptr::NonNull;
-
-/// The machine that has lent its mutator; none while it has not.
-#[derive(Debug, Default)]
-pub(crate) struct Lender(Option<NonNull<Machine>>);
-
-// SAFETY: the pointer is used by the collector alone, while the step that made it is outside.
-unsafe impl Send for Lender {}
-
-impl Clone for Lender {
-    /// A copy of a context is nobody's yet.
-    fn clone(&self) -> Self {
-        Self(None)
-    }
-}
+use kyocho_heap::heap::context::Lender;
+use kyocho_heap::heap::{Marker, Mutator, ThreadContext};
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::{Unrooted, Value};
 
 /// What a step outside has laid out for the collector.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +37,8 @@ impl HandOver {
     /// # Panics
     /// The mutator was not lent: the collector would not know how far the stack is used.
     pub(crate) fn of(context: &ThreadContext) -> Self {
-        let machine = context.lender.0.expect("only a call whose frame the machine knows leaves");
+        let machine =
+            context.lender.machine().expect("only a call whose frame the machine knows leaves");
         Self { context: NonNull::from(context), machine }
     }
 
@@ -76,9 +63,9 @@ impl Machine {
         let machine = NonNull::from(self);
         // SAFETY: the pointer is the borrow that this was called with, which lasts until it returns.
         let mutator = unsafe { &mut (*machine.as_ptr()).mutator };
-        mutator.context.lender = Lender(Some(machine));
+        mutator.context.lender = Lender::of(machine);
         let result = work(mutator);
-        mutator.context.lender = Lender(None);
+        mutator.context.lender = Lender::default();
         result
     }
 

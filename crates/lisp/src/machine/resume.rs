@@ -12,7 +12,7 @@
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::machine::access::{Frame, Pc};
 use crate::machine::{Exit, Machine, Next};
-use crate::value::Value;
+use kyocho_heap::value::Value;
 
 /// What an evaluation was doing when it failed.
 #[derive(Clone, Copy, Debug)]

@@ -11,9 +11,9 @@
 //! one or is younger.
 
 use crate::compiler::code::HEADROOM_SLOTS;
-use crate::heap::Marker;
 use crate::machine::access::Frame;
-use crate::value::Value;
+use kyocho_heap::heap::Marker;
+use kyocho_heap::value::Value;
 use kyocho_sys::prim::cell::UnsafeCell;
 
 /// Words of a new stack.

@@ -1,15 +1,15 @@
 //! Programs against the results they must give, on a machine without threads: the driver serves
 //! refills and collections itself.
 
-use crate::heap::{Heap, Limits, Mutator, Torture};
 use crate::machine::{Exit, Machine, condition};
 use crate::prelude;
 use crate::printer;
 use crate::system::Options;
 use crate::system::forms::{Source, read_all};
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::ThreadContext;
-use crate::value::Value;
+use kyocho_heap::heap::ThreadContext;
+use kyocho_heap::heap::{Heap, Limits, Mutator, Torture};
+use kyocho_heap::value::Value;
 use kyocho_syntax::environment::Environment;
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ impl Driver {
 }
 
 fn show(object: Value) -> String {
-    if object.kind() != Some(crate::heap::Kind::Condition) {
+    if object.kind() != Some(kyocho_heap::heap::Kind::Condition) {
         return format!("raised {}", printer::to_message(object));
     }
     let text =

@@ -3,12 +3,12 @@
 use crate::compiler::assembler::SOURCE_FREE;
 use crate::compiler::code::Code;
 use crate::compiler::instruction::{Instruction, Opcode};
-use crate::heap::Kind;
 use crate::machine::access::{Frame, Pc};
 use crate::machine::condition;
 use crate::machine::continuation::SEGMENT_HEAD;
 use crate::machine::{Machine, Underflow};
-use crate::value::Value;
+use kyocho_heap::heap::Kind;
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::symbol::Symbol;
 

@@ -13,8 +13,8 @@
 
 use super::turn::Turn;
 use super::{Input, Locked, Output, Port, lock};
-use crate::heap::Mutator;
-use crate::raise::Raise;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::Raise;
 use rustix::fs::{SeekFrom, seek};
 use std::io;
 use std::os::fd::OwnedFd;

@@ -2,9 +2,9 @@
 
 use super::decode::{Decoded, decode};
 use super::{BUFFER_BYTES, Feed, Role, Tls, standard, waiting};
-use crate::account::Held;
-use crate::heap::Mutator;
-use crate::thread::pause::{PART, parts};
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::pause::{PART, parts};
 use kyocho_syntax::reader;
 use kyocho_syntax::source;
 use kyocho_sys::descriptor;

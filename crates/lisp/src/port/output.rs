@@ -1,9 +1,9 @@
 //! The writing end: a buffer before a file, or a growing text in memory.
 
 use super::{BUFFER_BYTES, Tls, waiting};
-use crate::account::{Account, Held};
-use crate::heap::Mutator;
 use core::fmt;
+use kyocho_heap::account::{Account, Held};
+use kyocho_heap::heap::Mutator;
 use kyocho_sys::descriptor;
 use kyocho_sys::error::Errno;
 use std::io::{self, ErrorKind, Write};

@@ -2,10 +2,10 @@
 
 use super::output::Flush;
 use super::{Content, Input, Output, Port};
-use crate::account::Account;
-use crate::heap::Mutator;
-use crate::heap::object::Kind;
-use crate::value::Value;
+use kyocho_heap::account::Account;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::object::Kind;
+use kyocho_heap::value::Value;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -62,7 +62,11 @@ pub(crate) fn port(role: Role) -> &'static Port {
 }
 
 /// The parameter object for a role, with the process's port as its value.
-pub(crate) fn parameter(m: &mut Mutator, role: Role, converter: Value) -> crate::raise::Result {
+pub(crate) fn parameter(
+    m: &mut Mutator,
+    role: Role,
+    converter: Value,
+) -> kyocho_heap::raise::Result {
     let value = m.foreign(Box::new(port(role).clone()))?;
     let role = Value::fixnum(role as i64);
     Ok(m.object_of(Kind::Parameter, &[value, converter, role])?)

@@ -1,8 +1,8 @@
 use super::decode::{Decoded, decode};
 use super::input::Characters;
 use super::{Content, Flush, Input, Output, Port};
-use crate::heap::{Heap, Limits, Mutator};
-use crate::thread::ThreadContext;
+use kyocho_heap::heap::ThreadContext;
+use kyocho_heap::heap::{Heap, Limits, Mutator};
 use kyocho_syntax::reader::Reader;
 use proptest::prelude::{any, proptest};
 use proptest::prop_assert_eq;

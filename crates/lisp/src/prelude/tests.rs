@@ -1,13 +1,13 @@
 //! Expressions and what they print, on a machine without threads.
 
 use super::SOURCES;
-use crate::heap::{Heap, Limits, Mutator};
 use crate::machine::{Exit, Machine, condition};
 use crate::printer;
 use crate::system::forms::{Source, read_all};
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::ThreadContext;
-use crate::value::Value;
+use kyocho_heap::heap::ThreadContext;
+use kyocho_heap::heap::{Heap, Limits, Mutator};
+use kyocho_heap::value::Value;
 use kyocho_syntax::environment::Environment;
 use std::sync::Arc;
 

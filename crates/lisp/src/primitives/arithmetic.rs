@@ -1,11 +1,11 @@
 //! `+ - * /`, comparison, `max`, `min`.
 
 use super::Primitive;
-use crate::heap::Mutator;
-use crate::number::{self, Number};
-use crate::raise::{Raise, Result};
-use crate::value::Value;
 use core::cmp::Ordering;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::number::{self, Number};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::at_least("+", 0, |m, a| fold(m, "+", a, Value::fixnum(0), number::add)),

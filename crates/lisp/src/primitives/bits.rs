@@ -2,11 +2,11 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
-use crate::number::{check_bits, store_big};
-use crate::raise::Result;
-use crate::value::Value;
 use core::ops::{BitAnd, BitOr, BitXor, Not};
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::number::{check_bits, store_big};
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 use num_bigint::BigInt;
 use num_traits::Signed;
 
@@ -32,7 +32,7 @@ pub(super) const TABLE: &[Primitive] = &[
 ];
 
 fn big(call: Call<'_>, i: usize) -> Result<BigInt> {
-    let number = call.number(i).ok().and_then(crate::number::Number::into_big);
+    let number = call.number(i).ok().and_then(kyocho_heap::number::Number::into_big);
     number.ok_or_else(|| call.wrong(i, "exact integer"))
 }
 

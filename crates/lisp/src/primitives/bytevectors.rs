@@ -2,13 +2,13 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
-use crate::heap::object::{FLAG_IMMUTABLE, Kind};
-use crate::raise::{Raise, Result};
-use crate::text::{self, bytes};
-use crate::thread::pause::{PART, parts, parts_of};
-use crate::value::Value;
 use core::ops::Range;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::object::{FLAG_IMMUTABLE, Kind};
+use kyocho_heap::heap::pause::{PART, parts, parts_of};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::text::{self, bytes};
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("bytevector?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::Bytevector)))),

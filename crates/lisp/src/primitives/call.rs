@@ -1,13 +1,13 @@
 //! A primitive's arguments, checked one by one: complaints name the procedure, the position, what
 //! was expected and what came.
 
-use crate::heap::Mutator;
-use crate::number::Number;
-use crate::raise::{Raise, Result};
-use crate::text::{self, Text};
-use crate::thread::pause::PART;
-use crate::value::Value;
 use core::ops::Range;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::pause::PART;
+use kyocho_heap::number::Number;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::text::{self, Text};
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 
 /// A call of the primitive `who`.
@@ -141,7 +141,7 @@ impl<'a> Call<'a> {
         self.value(i).vector_length().ok_or_else(|| self.wrong(i, "vector"))
     }
 
-    /// The elements of a proper list: what a [pause](crate::thread::pause) that follows must hold.
+    /// The elements of a proper list: what a [pause](kyocho_heap::heap::pause) that follows must hold.
     ///
     /// # Errors
     /// It is none; or as [`Mutator::pause`] tells.

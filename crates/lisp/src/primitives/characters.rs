@@ -2,11 +2,11 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
-use crate::raise::Result;
-use crate::text::fold::{downcase, foldcase, upcase};
-use crate::value::Value;
 use core::cmp::Ordering;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::Result;
+use kyocho_heap::text::fold::{downcase, foldcase, upcase};
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("char?", 1, |_, a| Ok(Value::boolean(a[0].as_character().is_some()))),

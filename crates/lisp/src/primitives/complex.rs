@@ -2,10 +2,10 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
-use crate::number;
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::number;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("expt", 2, |m, a| number::expt(m, a[0], a[1])),

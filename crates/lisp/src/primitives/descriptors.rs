@@ -4,14 +4,14 @@ use super::Primitive;
 use super::call::Call;
 use super::files::{file_of_port, mode};
 use super::ports::{Opened, open_by, port_at, store};
-use crate::account::Held;
-use crate::heap::Mutator;
 use crate::machine::condition::errno_of;
 use crate::port::{
     Content, Flush, Input, Output, Port, count, file_error, permit, permit_process, twice, waiting,
 };
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::error::Errno;
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Timespec, Timestamps};

@@ -2,9 +2,9 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::object::Kind;
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::object::Kind;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("make-ephemeron", 2, |m, a| Ok(m.ephemeron(a[0], a[1])?)),

@@ -2,11 +2,11 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::equality::{equal_hash, equal_in_parts, eqv, eqv_hash, text_hash};
-use crate::heap::Mutator;
-use crate::raise::{Raise, Result};
-use crate::text::fold;
-use crate::value::Value;
+use kyocho_heap::equality::{equal_hash, equal_in_parts, eqv, eqv_hash, text_hash};
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::text::fold;
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 
 pub(super) const TABLE: &[Primitive] = &[

@@ -4,10 +4,10 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
-use crate::heap::{Kind, Mutator};
 use crate::port::{Port, file_error, permit, permit_process, waiting};
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::{Kind, Mutator};
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::descriptor::{self, Access};
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};

@@ -2,11 +2,11 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
 use crate::port::waiting;
-use crate::raise::{Raise, Result};
-use crate::value::Value;
 use inferno::flamegraph::{self, Options};
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[Primitive::exactly("%flame-graph", 1, flame_graph)];
 

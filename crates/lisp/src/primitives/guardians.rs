@@ -2,9 +2,9 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Guardian;
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::Guardian;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("%make-guardian", 0, |m, _| m.guardian()),

@@ -3,12 +3,12 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
-use crate::hash_table::{self, Equivalence, Table, Walk, Weakness};
-use crate::heap::Mutator;
-use crate::heap::object::Kind;
-use crate::raise::Result;
-use crate::text::Text;
-use crate::value::Value;
+use kyocho_heap::hash_table::{self, Equivalence, Table, Walk, Weakness};
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::object::Kind;
+use kyocho_heap::raise::Result;
+use kyocho_heap::text::Text;
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 
 pub(super) const TABLE: &[Primitive] = &[

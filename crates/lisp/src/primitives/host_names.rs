@@ -3,10 +3,11 @@
 //!
 //! **Invariant:** a look-up counts among its account's sockets until it is over, whoever still waits for it; and there are [`LOOK_UPS_MAX`] at a time at most.
 
-use crate::account::Held;
-use crate::heap::Mutator;
 use crate::port::waiting;
+use crate::thread::has_request;
 use core::net::{IpAddr, SocketAddr};
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::Mutator;
 use kyocho_sys::error::Errno;
 use kyocho_sys::event::Event;
 use kyocho_sys::poll::{self, Interest};
@@ -75,7 +76,7 @@ pub(super) fn look_up(
     })?;
     loop {
         match waiting(m, |_| poll::wait([(outcome.over.as_fd(), Interest::Read)], None)) {
-            Err(Errno::INTR) if !m.context.has_request() => {}
+            Err(Errno::INTR) if !has_request(&m.context) => {}
             over => {
                 over?;
                 break;

@@ -2,10 +2,10 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
-use crate::number::{self, Division, Number};
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::number::{self, Division, Number};
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("quotient", 2, |m, a| divide(m, "quotient", Division::TruncateQuotient, a)),

@@ -3,11 +3,11 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::{Builder, append, reverse_onto, tail};
-use crate::heap::Mutator;
-use crate::number;
-use crate::raise::Result;
-use crate::thread::pause::{PART, parts};
-use crate::value::{Unrooted, Value};
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::pause::{PART, parts};
+use kyocho_heap::number;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::{Unrooted, Value};
 
 /// A primitive that follows the letters of its name from the right, as Lisp does since 1958.
 macro_rules! path {
@@ -87,7 +87,7 @@ fn follow(who: &'static str, arguments: &[Value]) -> Result {
 }
 
 #[cold]
-fn wrong_shape(who: &'static str, arguments: &[Value]) -> crate::raise::Raise {
+fn wrong_shape(who: &'static str, arguments: &[Value]) -> kyocho_heap::raise::Raise {
     let expected = if who.len() == 3 { "pair" } else { "list structure deep enough" };
     Call::new(who, arguments).wrong(0, expected)
 }
@@ -129,7 +129,7 @@ fn shape(m: &mut Mutator, list: Value) -> Result<Shape> {
     }
 }
 
-/// The pairs of a list that is not circular: what a [pause](crate::thread::pause) that follows must hold.
+/// The pairs of a list that is not circular: what a [pause](kyocho_heap::heap::pause) that follows must hold.
 fn pairs(m: &mut Mutator, call: Call<'_>) -> Result<Vec<Value>> {
     if shape(m, call.value(0))? == Shape::Circular {
         return Err(call.wrong(0, "list without a cycle"));

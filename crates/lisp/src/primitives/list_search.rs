@@ -5,12 +5,12 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::equality::{equal, eqv};
-use crate::heap::Mutator;
-use crate::raise::Result;
-use crate::text::Text;
-use crate::thread::pause::PART;
-use crate::value::{Kept, Unrooted, Value};
+use kyocho_heap::equality::{equal, eqv};
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::pause::PART;
+use kyocho_heap::raise::Result;
+use kyocho_heap::text::Text;
+use kyocho_heap::value::{Kept, Unrooted, Value};
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("memq", 2, |m, a| {

@@ -4,10 +4,10 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
-use crate::raise::{Raise, Result};
-use crate::thread::pause::{PART, parts};
-use crate::value::{Kept, Unrooted, Value};
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::pause::{PART, parts};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::{Kept, Unrooted, Value};
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("cons", 2, |m, a| Ok(m.cons(a[0], a[1])?)),

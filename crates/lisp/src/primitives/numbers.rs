@@ -2,11 +2,11 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
-use crate::heap::object::Kind;
-use crate::number::{self, Number, Rounding};
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::object::Kind;
+use kyocho_heap::number::{self, Number, Rounding};
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 use kyocho_syntax as syntax;
 
 pub(super) const TABLE: &[Primitive] = &[

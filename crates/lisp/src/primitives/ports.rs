@@ -2,16 +2,16 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::account::Held;
-use crate::heap::Mutator;
 use crate::port::{
     Content, Direction, Flush, Input, Output, Port, Role, count, file_error, parameter, permit,
     waiting,
 };
-use crate::raise::{Cause, Raise, Result};
-use crate::text::{self, bytes};
-use crate::value::Value;
 use core::ffi::CStr;
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::{Cause, Raise, Result};
+use kyocho_heap::text::{self, bytes};
+use kyocho_heap::value::Value;
 use kyocho_sys::descriptor::{self, Access};
 use kyocho_sys::error::Errno;
 use std::ffi::CString;

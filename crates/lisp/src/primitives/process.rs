@@ -3,11 +3,12 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
-use crate::heap::Mutator;
 use crate::port::permit;
-use crate::raise::Result;
 use crate::system::variables::Variables;
-use crate::value::Value;
+use crate::thread;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 use kyocho_syntax::world::FEATURES;
 use kyocho_sys::clock;
 use std::sync::OnceLock;
@@ -53,7 +54,7 @@ static NOBODY_S: Variables = Variables::new();
 
 /// What the environment is to the running thread.
 pub(super) fn with_variables<T>(m: &Mutator, act: impl FnOnce(&Variables) -> T) -> T {
-    act(m.context.session().map_or(&NOBODY_S, |session| &session.variables))
+    act(thread::session(&m.context).map_or(&NOBODY_S, |session| &session.variables))
 }
 
 fn get_environment_variable(m: &mut Mutator, arguments: &[Value]) -> Result {

@@ -7,12 +7,13 @@ use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
 use super::process::with_variables;
-use crate::account::Held;
-use crate::heap::{ForeignObject, Mutator};
 use crate::port::{Content, Flush, Input, Output, Port, count, file_error, permit, waiting};
-use crate::raise::{Cause, Raise, Result};
 use crate::system::variables::Variables;
-use crate::value::Value;
+use crate::thread;
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::{ForeignObject, Mutator};
+use kyocho_heap::raise::{Cause, Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::{self, Interest};
 use kyocho_sys::process;
@@ -140,16 +141,16 @@ fn elements(mut list: Value) -> Option<Vec<Value>> {
 /// A program's name and arguments.
 fn words(list: Value) -> Option<Vec<String>> {
     let words =
-        elements(list)?.into_iter().map(crate::text::to_rust).collect::<Option<Vec<_>>>()?;
+        elements(list)?.into_iter().map(kyocho_heap::text::to_rust).collect::<Option<Vec<_>>>()?;
     (!words.is_empty()).then_some(words)
 }
 
 /// A variable's name, and its value where it has one.
 fn variable(entry: Value) -> Option<(String, Option<String>)> {
     let (name, value) = entry.uncons()?;
-    let name = crate::text::to_rust(name)?;
+    let name = kyocho_heap::text::to_rust(name)?;
     let is_name = !name.is_empty() && !name.contains(['=', '\0']);
-    is_name.then(|| (name, crate::text::to_rust(value)))
+    is_name.then(|| (name, kyocho_heap::text::to_rust(value)))
 }
 
 impl Order {
@@ -325,7 +326,7 @@ fn wait(m: &mut Mutator, arguments: &[Value]) -> Result {
             return Ok(Value::fixnum(code.into()));
         }
         match waiting(m, |_| poll::wait([(program.ended.as_fd(), Interest::Read)], None)) {
-            Err(Errno::INTR) if m.context.has_request() => {
+            Err(Errno::INTR) if thread::has_request(&m.context) => {
                 return Err(Raise::new(Cause::Interrupted));
             }
             Err(Errno::INTR) | Ok(_) => {}

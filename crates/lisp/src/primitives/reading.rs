@@ -3,11 +3,11 @@
 use super::Primitive;
 use super::call::Call;
 use super::ports::port_at;
-use crate::heap::Mutator;
 use crate::port::{Characters, Content, Input, Port, Role, current};
-use crate::raise::{Cause, Raise, Result};
-use crate::text::{self, bytes};
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::{Cause, Raise, Result};
+use kyocho_heap::text::{self, bytes};
+use kyocho_heap::value::Value;
 use kyocho_syntax::error::SyntaxError;
 use kyocho_syntax::reader::{ReadError, Reader};
 use std::io::{self, ErrorKind};

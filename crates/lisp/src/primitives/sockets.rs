@@ -6,12 +6,13 @@
 use super::Primitive;
 use super::call::Call;
 use super::host_names::look_up;
-use crate::account::{Countable, Held};
-use crate::heap::{ForeignObject, Mutator};
 use crate::port::{Content, Flush, Input, Output, Port, Tls, file_error, permit, waiting};
-use crate::raise::{Cause, Raise, Result};
-use crate::value::Value;
+use crate::thread;
 use core::net::SocketAddr;
+use kyocho_heap::account::{Countable, Held};
+use kyocho_heap::heap::{ForeignObject, Mutator};
+use kyocho_heap::raise::{Cause, Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::{self, Interest};
 use rustls::{ServerConfig, ServerConnection};
@@ -183,7 +184,7 @@ fn shown(address: &SockAddr) -> String {
 fn await_ready(m: &mut Mutator, socket: &Socket, interest: Interest) -> io::Result<()> {
     loop {
         match waiting(m, |_| poll::wait([(socket.as_fd(), interest)], None)) {
-            Err(Errno::INTR) if !m.context.has_request() => {}
+            Err(Errno::INTR) if !thread::has_request(&m.context) => {}
             result => return Ok(result.map(drop)?),
         }
     }
@@ -261,7 +262,7 @@ fn connected(m: &mut Mutator, address: &SockAddr) -> io::Result<Socket> {
 
 /// Whether the socket is connected to where another user comes into this process.
 fn leads_to_own_door(m: &Mutator, socket: &Socket) -> io::Result<bool> {
-    let Some(kernel) = &m.context.kernel else { return Ok(false) };
+    let Some(kernel) = thread::kernel(&m.context) else { return Ok(false) };
     match socket.peer_addr() {
         Ok(end) => Ok(end.as_socket().is_some_and(|end| kernel.doors.has(end))),
         // The other side has hung up: nothing is heard there.

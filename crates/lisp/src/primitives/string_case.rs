@@ -2,12 +2,12 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
-use crate::raise::Result;
-use crate::text::{self, Text, fold};
-use crate::thread::pause::{PART, parts};
-use crate::value::Value;
 use core::cmp::Ordering;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::pause::{PART, parts};
+use kyocho_heap::raise::Result;
+use kyocho_heap::text::{self, Text, fold};
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::at_least("string=?", 1, all_equal),

@@ -3,12 +3,12 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
-use crate::heap::Mutator;
-use crate::raise::Result;
-use crate::text::search::Places;
-use crate::text::{self, Draft, Text};
-use crate::value::{Kept, Value};
 use core::ops::Range;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::Result;
+use kyocho_heap::text::search::Places;
+use kyocho_heap::text::{self, Draft, Text};
+use kyocho_heap::value::{Kept, Value};
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("%string-index", 2, 4, |_, a| index("string-index", a)),

@@ -3,13 +3,12 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
-use super::vectors::filled;
-use crate::heap::Mutator;
-use crate::heap::object::Kind;
-use crate::raise::{Raise, Result};
-use crate::text::{self, Draft, Text};
-use crate::thread::pause::parts;
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::object::Kind;
+use kyocho_heap::heap::pause::parts;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::text::{self, Draft, Text};
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("string?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::String)))),
@@ -181,7 +180,7 @@ fn to_vector(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string->vector", arguments);
     let text = call.text(0)?;
     let range = call.range(1, text.length())?;
-    let vector = m.keeping(&[text.held()], |m| filled(m, range.len(), Value::NIL))?;
+    let vector = m.keeping(&[text.held()], |m| m.vector_in_parts(range.len(), Value::NIL))?;
     for part in parts(0..range.len()) {
         let at = range.start;
         for i in part {

@@ -2,10 +2,10 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::heap::Mutator;
-use crate::heap::object::FLAG_IMMUTABLE;
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::object::FLAG_IMMUTABLE;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 

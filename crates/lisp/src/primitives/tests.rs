@@ -1,13 +1,13 @@
 //! Each line is a call as a program would write it, and what it prints or raises.
 
 use super::all;
-use crate::heap::{Heap, Limits, Mutator};
 use crate::printer::{Style, to_text};
-use crate::raise::{Cause, Raise};
-use crate::thread::ThreadContext;
-use crate::value::Value;
 use core::cell::RefCell;
 use core::ops::RangeInclusive;
+use kyocho_heap::heap::ThreadContext;
+use kyocho_heap::heap::{Heap, Limits, Mutator};
+use kyocho_heap::raise::{Cause, Raise};
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::{Datum, DatumKind};
 use kyocho_syntax::reader::read_all;
 use std::collections::HashMap;

@@ -5,10 +5,10 @@
 use super::Primitive;
 use super::call::Call;
 use super::sockets::{Layer, listen, reach, refused, reserve, store, tcp_addresses};
-use crate::heap::Mutator;
 use crate::port::{Tls, waiting};
-use crate::raise::{Raise, Result};
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};

@@ -3,10 +3,10 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
-use crate::heap::{Kind, Mutator};
 use crate::port::{file_error, permit, permit_process, waiting};
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::heap::{Kind, Mutator};
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 use nix::unistd::{Group, User};
 use rustix::fs::Mode;
 use rustix::process::{self, Pid};

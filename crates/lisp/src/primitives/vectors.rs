@@ -3,12 +3,12 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
-use crate::heap::Mutator;
-use crate::heap::object::{FLAG_IMMUTABLE, Kind};
-use crate::raise::Result;
-use crate::thread::pause::{PART, parts};
-use crate::value::Value;
 use core::ops::Range;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::object::{FLAG_IMMUTABLE, Kind};
+use kyocho_heap::heap::pause::parts;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("vector?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::Vector)))),
@@ -37,21 +37,7 @@ pub(super) const TABLE: &[Primitive] = &[
 
 fn make_vector(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("make-vector", arguments);
-    filled(m, call.count_at(0)?, call.optional(1).unwrap_or(Value::fixnum(0)))
-}
-
-/// A vector of `length` times `fill`, which is an argument or no object.
-pub(crate) fn filled(m: &mut Mutator, length: usize, fill: Value) -> Result {
-    if length <= PART {
-        return Ok(m.vector(length, fill)?);
-    }
-    let vector = m.begin(0, length)?;
-    for part in parts(0..length) {
-        Mutator::begin_words(vector, part, fill);
-        m.pause(&[vector])?;
-    }
-    Mutator::complete(vector, Kind::Vector);
-    Ok(vector)
+    m.vector_in_parts(call.count_at(0)?, call.optional(1).unwrap_or(Value::fixnum(0)))
 }
 
 /// Copies elements `range` of `from`, an argument, to `to` from `at` on.
@@ -116,7 +102,7 @@ fn to_list(m: &mut Mutator, arguments: &[Value]) -> Result {
 
 fn from_list(m: &mut Mutator, arguments: &[Value]) -> Result {
     let length = Call::new("list->vector", arguments).list_length(m, 0)?;
-    let vector = filled(m, length, Value::fixnum(0))?;
+    let vector = m.vector_in_parts(length, Value::fixnum(0))?;
     let mut rest = arguments[0];
     for part in parts(0..length) {
         for i in part {
@@ -142,7 +128,7 @@ fn fill(m: &mut Mutator, arguments: &[Value]) -> Result {
 fn copy(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     let call = Call::new(who, arguments);
     let range = call.range(1, call.vector(0)?)?;
-    let vector = filled(m, range.len(), Value::fixnum(0))?;
+    let vector = m.vector_in_parts(range.len(), Value::fixnum(0))?;
     copy_parts(m, vector, 0, arguments[0], range)?;
     Ok(vector)
 }
@@ -182,7 +168,7 @@ fn append(m: &mut Mutator, arguments: &[Value]) -> Result {
     for i in 0..arguments.len() {
         length += call.vector(i)?;
     }
-    let result = filled(m, length, Value::fixnum(0))?;
+    let result = m.vector_in_parts(length, Value::fixnum(0))?;
     let mut at = 0;
     for &vector in arguments {
         copy_parts(m, result, at, vector, 0..vector.size_words())?;
@@ -198,7 +184,7 @@ fn grow(m: &mut Mutator, arguments: &[Value]) -> Result {
     if length < old {
         return Err(call.outside(1, format!("{old} or more")));
     }
-    let vector = filled(m, length, Value::fixnum(0))?;
+    let vector = m.vector_in_parts(length, Value::fixnum(0))?;
     copy_parts(m, vector, 0, arguments[0], 0..old)?;
     Ok(vector)
 }

@@ -4,12 +4,12 @@ use super::Primitive;
 use super::call::Call;
 use super::ports::port_at;
 use super::reading::closed;
-use crate::heap::Mutator;
 use crate::port::{Content, Output, Port, Role, current};
 use crate::printer::{self, Style, TEXT_BYTES_MAX};
-use crate::raise::{Raise, Result};
-use crate::text::bytes;
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::text::bytes;
+use kyocho_heap::value::Value;
 use std::io::{self, ErrorKind};
 
 pub(super) const TABLE: &[Primitive] = &[

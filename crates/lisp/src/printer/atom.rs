@@ -1,13 +1,13 @@
 //! What prints without a look inside.
 
 use super::Style;
-use crate::heap::object::Kind;
 use crate::machine::condition;
-use crate::number;
 use crate::port::Port;
-use crate::text::{self, Text};
-use crate::value::Value;
 use core::fmt::Write;
+use kyocho_heap::heap::object::Kind;
+use kyocho_heap::number;
+use kyocho_heap::text::{self, Text};
+use kyocho_heap::value::Value;
 use kyocho_syntax as syntax;
 
 /// Appends the text of a value that is no pair, vector or record.

@@ -1,12 +1,12 @@
 //! Which pairs, vectors and records need a datum label.
 
 use super::{Style, is_compound};
-use crate::heap::Mutator;
-use crate::places::Places;
-use crate::raise::Result;
-use crate::thread::pause::PART;
-use crate::value::Value;
 use core::cell::RefCell;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::pause::PART;
+use kyocho_heap::places::Places;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 
 /// Places visited before a structure is taken for one that may be shared or cyclic. A walk that ends
 /// sooner has seen every place as often as it will be printed: no cycle, no table needed.

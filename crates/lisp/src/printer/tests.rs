@@ -1,9 +1,9 @@
 use super::{Style, to_text};
-use crate::equality::equal;
-use crate::heap::{Heap, Limits, Mutator};
-use crate::number::{self, Number};
-use crate::thread::ThreadContext;
-use crate::value::Value;
+use kyocho_heap::equality::equal;
+use kyocho_heap::heap::ThreadContext;
+use kyocho_heap::heap::{Heap, Limits, Mutator};
+use kyocho_heap::number::{self, Number};
+use kyocho_heap::value::Value;
 use kyocho_syntax::reader::read_all;
 use kyocho_syntax::symbol::Symbol;
 use num_bigint::BigInt;

@@ -10,10 +10,10 @@
 //! Rust objects that nothing refers to are dropped when it goes on: a port passes on what it has buffered, as far as that is taken at once.
 
 use super::markers::Markers;
-use crate::heap::{Cycle, Dead};
 use crate::system::kernel::{Kernel, Roots, lock};
 use crate::thread::lisp_thread::LispThread;
 use core::time::Duration;
+use kyocho_heap::heap::{Cycle, Dead};
 use kyocho_microprocess::{Microprocess, Priority, park, park_timeout};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::Instant;

@@ -20,11 +20,11 @@ mod scheduler;
 pub(crate) use procedures::TABLE;
 pub(crate) use scheduler::Notes;
 
-use crate::heap::Statistics;
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, REQUEST_ABANDON};
 use core::fmt;
 use core::time::Duration;
+use kyocho_heap::heap::Statistics;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::clock::monotonic_ns;
 use scheduler::Row;

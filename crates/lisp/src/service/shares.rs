@@ -9,9 +9,9 @@
 //! Without it a thread that is more urgent than all others would run one step for ever, and never be charged. It ticks only while
 //! threads of users take steps, or any while a policy places them: an idle system uses no processor time.
 
-use crate::account::share;
 use crate::system::kernel::{Kernel, lock};
 use core::time::Duration;
+use kyocho_heap::account::share;
 use kyocho_microprocess::{Microprocess, park, sleep, virtual_processor};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;

@@ -6,10 +6,10 @@
 //! ```
 //! Fresh memory is zeros: exact zeros.
 
-use crate::heap::Mutator;
-use crate::number;
-use crate::raise::{Raise, Result};
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::number;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 
 pub(super) type Element = [u32; 3];
 
@@ -68,9 +68,9 @@ fn torn() -> Raise {
 #[cfg(test)]
 mod tests {
     use super::{CHARACTER, of, value};
-    use crate::heap::{Heap, Limits, Mutator};
-    use crate::thread::ThreadContext;
-    use crate::value::Value;
+    use kyocho_heap::heap::ThreadContext;
+    use kyocho_heap::heap::{Heap, Limits, Mutator};
+    use kyocho_heap::value::Value;
 
     #[test]
     fn what_is_shared_comes_back_and_what_nobody_wrote_is_an_error() {

@@ -1,9 +1,7 @@
 //! Booting: the runtime's kernel thread, `init`, the services, the prelude; and how evaluations begin.
 
-use crate::heap::{Heap, Limits, Mutator};
 use crate::package;
 use crate::prelude;
-use crate::raise;
 use crate::report::Report;
 use crate::service::markers::Markers;
 use crate::system::forms::{Source, read_all};
@@ -13,7 +11,9 @@ use crate::system::lisp_session::{LispSession, Reply};
 use crate::system::{BootError, Options, ServiceLine};
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::{ThreadContext, runner};
-use crate::value::Value;
+use kyocho_heap::heap::{Heap, Limits, Mutator};
+use kyocho_heap::raise;
+use kyocho_heap::value::Value;
 use kyocho_microprocess::{Microprocess, Priority, Runtime, park};
 use kyocho_syntax::datum::{Datum, DatumKind, Span};
 use kyocho_syntax::environment::Environment;
@@ -171,7 +171,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     ];
     words.extend(options.arguments.iter().cloned());
     crate::primitives::set_command_line(words);
-    crate::number::bound_integers(options.integer_bits_max);
+    kyocho_heap::number::bound_integers(options.integer_bits_max);
     let options = Options { virtual_processors: Some(report.virtual_processors), ..options };
     let kernel = Kernel::new(heap, options, mutator)
         .map_err(|_| BootError::Host(io::ErrorKind::OutOfMemory.into()))?;
@@ -323,12 +323,7 @@ impl Kernel {
         let object = mutator.foreign(Box::new(ThreadObject(Arc::clone(&thread))))?;
         lock(&thread.inner).object = object;
         let parameters = session.parameters(self, mutator)?;
-        let context = ThreadContext {
-            thread: object,
-            kernel: Some(Arc::clone(self)),
-            parameters,
-            ..ThreadContext::default()
-        };
+        let context = ThreadContext::of_thread(object, parameters, Some(Arc::<Self>::clone(self)));
         self.equip(&thread, context, procedure, argument.as_slice());
         Ok(thread)
     }

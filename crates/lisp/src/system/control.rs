@@ -1,16 +1,16 @@
 //! Procedures that reach the system: `eval`, `load`, environments, `exit`.
 
-use crate::heap::ForeignObject;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::machine::{Exit, Machine};
 use crate::package;
-use crate::raise::{Raise, Result};
 use crate::system::datum_of::datum_of;
 use crate::system::forms::{Source, Todo, read_all};
 use crate::system::kernel::lock;
 use crate::thread::wait::{Stage, Wait};
-use crate::value::Value;
+use kyocho_heap::heap::ForeignObject;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_microprocess::Microprocess;
 use kyocho_syntax::datum::{Datum, DatumKind, Span};
 use kyocho_syntax::environment::Environment;
@@ -119,7 +119,7 @@ fn source_of_datum(machine: &mut Machine, frame: Frame, count: usize) -> Result<
 
 fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let environment = environment_argument(frame.get(1))?;
-    let path = crate::text::to_rust(frame.get(0))
+    let path = kyocho_heap::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load", 1, "string", frame.get(0)))?;
     crate::port::permit(&machine.mutator, "load", &path)?;
     let read = || files::read_plain_file(Path::new(&path), Span::default());
@@ -127,7 +127,13 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
     let text = text.map_err(|error| {
         let reason = error.message().to_owned();
         let (path, errno, closed_output) = (path.clone(), None, false);
-        Raise::new(crate::raise::Cause::File { who: "load", path, reason, errno, closed_output })
+        Raise::new(kyocho_heap::raise::Cause::File {
+            who: "load",
+            path,
+            reason,
+            errno,
+            closed_output,
+        })
     })?;
     let data = machine.apart(frame, count, || read_all(&text, &path));
     let source = Source::new(environment, data);
@@ -136,13 +142,13 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
 
 /// `(load-package "FILE.tgz")`: its libraries can be imported from now on; their names.
 fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
-    let path = crate::text::to_rust(frame.get(0))
+    let path = kyocho_heap::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load-package", 1, "string", frame.get(0)))?;
     crate::port::permit(&machine.mutator, "load-package", &path)?;
     let package = machine.outside(frame, count, || package::open(Path::new(&path)));
     let package = package.map_err(|error| {
         let (reason, closed_output) = (error.to_string(), false);
-        Raise::new(crate::raise::Cause::File {
+        Raise::new(kyocho_heap::raise::Cause::File {
             who: "load-package",
             path: path.clone(),
             reason,

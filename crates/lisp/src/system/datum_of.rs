@@ -1,12 +1,12 @@
 //! From a value to a datum, for `eval`: programs are data.
 
-use crate::heap::Mutator;
-use crate::heap::object::Kind;
-use crate::number::{self, Number};
-use crate::raise::{Raise, Result};
-use crate::text::bytes;
-use crate::thread::pause::{PART, parts};
-use crate::value::Value;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::heap::object::Kind;
+use kyocho_heap::heap::pause::{PART, parts};
+use kyocho_heap::number::{self, Number};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::text::bytes;
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
 
 /// How deep data nest in what `eval` takes; lists may be of any length.
@@ -131,7 +131,7 @@ fn atom(value: Value) -> Result<DatumKind> {
         DatumKind::Character(c)
     } else if let Some(number) = literal(value) {
         DatumKind::Number(number)
-    } else if let Some(text) = crate::text::to_rust(value) {
+    } else if let Some(text) = kyocho_heap::text::to_rust(value) {
         DatumKind::String(text)
     } else if let Some(length) = value.bytevector_length() {
         DatumKind::Bytevector(bytes_of(value, length))

@@ -10,13 +10,13 @@ use crate::machine::control::{Control, Procedure};
 use crate::machine::resume::AGAIN;
 use crate::machine::trace::{Captured, TraceEntry};
 use crate::machine::{Exit, Machine};
-use crate::raise::{Raise, Result};
 use crate::report;
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::{LispThread, REQUEST_BACKTRACE, ThreadObject};
 use crate::thread::wait::Wait;
-use crate::value::Value;
 use core::time::Duration;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_microprocess::Deadline;
 use std::sync::Arc;
 

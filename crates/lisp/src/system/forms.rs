@@ -10,9 +10,9 @@
 use super::kernel::{Kernel, lock};
 use super::lisp_session::LispSession;
 use crate::compiler;
-use crate::heap::{ForeignObject, Marker, Mutator, barrier};
-use crate::raise::{Cause, Raise, Result};
-use crate::value::Value;
+use kyocho_heap::heap::{ForeignObject, Marker, Mutator, barrier};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::{Datum, Span};
 use kyocho_syntax::environment::Environment;
 use kyocho_syntax::error::SyntaxError;
@@ -193,12 +193,5 @@ impl Source {
             lock(&self.0).items.extend(compiled?);
             Ok(())
         })
-    }
-}
-
-impl Raise {
-    /// A syntax error, with its place.
-    pub(crate) fn syntax(error: SyntaxError) -> Self {
-        Self::new(Cause::Syntax { message: error.explanation(), span: error.span() })
     }
 }

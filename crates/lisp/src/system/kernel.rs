@@ -1,12 +1,9 @@
 //! What all threads of one system share: heap, environments, what the compiler knows.
 
-use crate::account::{Account, Bounds, Exceeded};
 use crate::compiler::inline::Builtins;
-use crate::heap::{Heap, Kind, Marker, Mutator, location};
 use crate::image::SystemObjects;
 use crate::machine::{Hooks, condition, control};
 use crate::prelude;
-use crate::raise::{Raise, Result};
 use crate::report::Report;
 use crate::service::policy::Policies;
 use crate::service::{Collector, Shares, SystemCall, Watchdog};
@@ -16,8 +13,11 @@ use crate::system::lisp_session::{LispSession, Ports};
 use crate::system::statistics::Calls;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::safepoint::Threads;
-use crate::value::Value;
 use core::fmt;
+use kyocho_heap::account::{Account, Bounds, Exceeded};
+use kyocho_heap::heap::{Heap, Kind, Marker, Mutator, location};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_microprocess::Microprocess;
 use kyocho_syntax::environment::Environment;
 use kyocho_syntax::world::World;
@@ -142,6 +142,8 @@ impl fmt::Debug for Kernel {
 impl Kernel {
     /// A kernel whose system environment holds every primitive.
     pub(crate) fn new(heap: Arc<Heap>, options: Options, mut mutator: Mutator) -> Result<Self> {
+        #[cfg(test)]
+        kyocho_heap::heap::barrier::bound_buffers(2);
         let world = World::with_libraries(prelude::LIBRARIES);
         let system_environment = Arc::clone(world.system());
         let mut builtins = Builtins::default();
@@ -278,7 +280,7 @@ impl Kernel {
         Ok(session)
     }
 
-    /// The virtual times of the users' accounts that have active threads: see [`share`](crate::account::share).
+    /// The virtual times of the users' accounts that have active threads: see [`share`](kyocho_heap::account::share).
     pub(crate) fn active_virtual_times_ns(&self) -> Vec<u64> {
         let sessions = lock(&self.sessions);
         let active = sessions.values().filter(|session| session.id != 0 && session.is_active());

@@ -8,21 +8,21 @@
 //! The session of the process itself is the first. Its world is the one that the prelude was loaded into; any other
 //! session's stands beside it, and shares with it the system environment alone.
 
-use crate::account::{Account, Countable, Exceeded, Held};
 use crate::gate::Desk;
-use crate::heap::{Marker, Mutator, location};
 use crate::machine::resume::Failure;
 use crate::port::{Port, Role};
-use crate::raise;
 use crate::service::policy::Notes;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::system::variables::Variables;
 use crate::thread::lisp_thread::{
     LispThread, REQUEST_ABANDON, REQUEST_DEADLOCK, REQUEST_INTERRUPT,
 };
-use crate::value::Value;
 use core::fmt;
 use core::time::Duration;
+use kyocho_heap::account::{Account, Countable, Exceeded, Held};
+use kyocho_heap::heap::{Marker, Mutator, location};
+use kyocho_heap::raise;
+use kyocho_heap::value::Value;
 use kyocho_microprocess::Microprocess;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::environment::Environment;

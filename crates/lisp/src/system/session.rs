@@ -1,6 +1,5 @@
 //! Sessions: evaluations that follow each other in one environment.
 
-use crate::heap::location;
 use crate::image::WorldCopy;
 use crate::machine::condition;
 use crate::port::Role;
@@ -9,6 +8,7 @@ use crate::system::boot::{self, Job, Text};
 use crate::system::forms::read_all;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::system::lisp_session::LispSession;
+use kyocho_heap::heap::location;
 use kyocho_syntax::environment::Environment;
 use std::path::Path;
 use std::sync::{Arc, mpsc};

@@ -5,8 +5,8 @@
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{self, Control, Procedure};
-use crate::raise::Result;
-use crate::value::Value;
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use kyocho_tst::{PerCpu, TestAndSet};

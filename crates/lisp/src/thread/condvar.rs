@@ -1,15 +1,15 @@
 //! SRFI 18 condition variables.
 
-use crate::heap::barrier;
-use crate::heap::{ForeignObject, Marker};
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
-use crate::raise::{Raise, Result};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::{Wait, Waiters};
-use crate::value::Value;
+use kyocho_heap::heap::barrier;
+use kyocho_heap::heap::{ForeignObject, Marker};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_sys::prim::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 

@@ -1,19 +1,19 @@
 //! Threads, from Lisp: SRFI 18, priorities, and sleeping in the kernel.
 
-use crate::heap::barrier;
-use crate::heap::cache_size::CELLS_MIN;
-use crate::heap::{CellCache, ForeignObject, Kind};
 use crate::machine::access::Frame;
 use crate::machine::condition;
 use crate::machine::control::{Control, Procedure};
 use crate::machine::{Exit, Machine};
-use crate::raise::{Raise, Result};
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, RUNNING, STANDING, Status, ThreadObject};
 use crate::thread::mutex::exception;
 use crate::thread::wait::{Wait, duration_of};
 use crate::thread::{ThreadContext, runner};
-use crate::value::Value;
+use kyocho_heap::heap::barrier;
+use kyocho_heap::heap::cache_size::CELLS_MIN;
+use kyocho_heap::heap::{CellCache, ForeignObject, Kind};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_microprocess::{Deadline, Gone, Microprocess, Priority};
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -193,7 +193,7 @@ pub(crate) fn start(machine: &mut Machine, thread: &Arc<LispThread>) -> Result<(
         };
         (thunk, inner.object)
     };
-    let context = ThreadContext { thread: object, ..machine.mutator.context.inherited() };
+    let context = machine.mutator.context.inherited(object);
     kernel.equip(thread, context, thunk, &[]);
     runner::start(&kernel, thread)
         .map_err(|error| Raise::error(format!("thread-start!: {error}"), Vec::new()))
@@ -336,7 +336,9 @@ fn uncaught(machine: &mut Machine, reason: Value) -> Raise {
     let kind = condition::UNCAUGHT;
     let message = "the thread ended by an exception that nobody handled";
     match condition::make(&mut machine.mutator, kind, message, &[reason]) {
-        Some(payload) => Raise::new(crate::raise::Cause::Object { payload, continuable: false }),
+        Some(payload) => {
+            Raise::new(kyocho_heap::raise::Cause::Object { payload, continuable: false })
+        }
         None => Raise::out_of_memory(),
     }
 }

@@ -1,16 +1,16 @@
 //! A Lisp thread: what others know of it, and its machine.
 #![expect(unsafe_code, reason = "the machine is reached by the rule that `safepoint` enforces")]
 
-use crate::account::Held;
-use crate::heap::{ForeignObject, Marker};
 use crate::machine::outside::HandOver;
 use crate::machine::{Machine, trace};
 use crate::printer::{self, Style};
 use crate::system::kernel::lock;
 use crate::system::lisp_session::LispSession;
 use crate::thread::ticket::Ticket;
-use crate::value::Value;
 use core::fmt;
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::{ForeignObject, Marker};
+use kyocho_heap::value::Value;
 use kyocho_microprocess::{Microprocess, Priority};
 use kyocho_syntax::datum::Span;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -150,6 +150,12 @@ impl fmt::Debug for LispThread {
 /// A thread as Lisp holds it.
 #[derive(Debug)]
 pub(crate) struct ThreadObject(pub(crate) Arc<LispThread>);
+
+/// The thread that a context names.
+#[inline]
+pub(crate) fn lisp_thread(thread: Value) -> Option<&'static Arc<LispThread>> {
+    thread.as_foreign::<ThreadObject>().map(|object| &object.0)
+}
 
 impl ForeignObject for ThreadObject {
     fn held_bytes(&self) -> usize {

@@ -1,17 +1,17 @@
 //! SRFI 18 mutexes.
 
-use crate::heap::barrier;
-use crate::heap::{ForeignObject, Marker};
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::condition;
 use crate::machine::control::{Control, Procedure};
-use crate::raise::{Cause, Raise, Result};
 use crate::system::kernel::lock;
 use crate::thread::condvar;
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::wait::{Wait, Waiters};
-use crate::value::Value;
+use kyocho_heap::heap::barrier;
+use kyocho_heap::heap::{ForeignObject, Marker};
+use kyocho_heap::raise::{Cause, Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 use std::sync::{Arc, Mutex};
 

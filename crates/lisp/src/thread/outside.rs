@@ -6,38 +6,39 @@
 //! ```
 #![expect(unsafe_code, reason = "what is handed over to the collector is a place without a lock")]
 
-use crate::heap::Mutator;
 use crate::machine::outside::HandOver;
 use crate::system::kernel::Kernel;
 use crate::system::statistics::Counted;
-use crate::thread::ThreadContext;
-use crate::thread::lisp_thread::{LispThread, SAFE};
+use crate::thread::lisp_thread::{
+    LispThread, REQUEST_ABANDON, REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, SAFE,
+    lisp_thread,
+};
+use kyocho_heap::account::Account;
+use kyocho_heap::heap::context::{Host, ThreadContext, Time};
+use kyocho_heap::heap::pause::Until;
+use kyocho_heap::raise::{Cause, Raise, Result};
+use kyocho_heap::value::Value;
+use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
-
-/// Whose time it is that the thread spends outside.
-#[derive(Clone, Copy)]
-enum Time {
-    /// Nobody's: it waits in the kernel since then.
-    SleepingFrom(u64),
-    /// The thread's: it computes.
-    Computing,
-}
+use std::sync::Arc;
 
 /// A thread that touches nothing of Lisp, until it returns or unwinds.
 struct Outside<'a> {
     kernel: &'a Kernel,
     thread: &'a LispThread,
-    time: Time,
+    /// When it began to wait in the kernel, which is nobody's time.
+    waits_from_ns: Option<u64>,
 }
 
 impl<'a> Outside<'a> {
     fn go(kernel: &'a Kernel, thread: &'a LispThread, context: &ThreadContext, time: Time) -> Self {
+        let waits_from_ns = (time == Time::Waiting).then(monotonic_ns);
         // SAFETY: this is the thread's own step, which runs.
         unsafe { thread.hand_over(Some(HandOver::of(context))) };
         thread.state.store(SAFE, Ordering::SeqCst);
-        let outside = Self { kernel, thread, time };
-        if kernel.is_torture_due(matches!(time, Time::Computing)) {
+        let outside = Self { kernel, thread, waits_from_ns };
+        if kernel.is_torture_due(time == Time::Computing) {
             kernel.collect_meanwhile();
         }
         outside
@@ -46,8 +47,8 @@ impl<'a> Outside<'a> {
 
 impl Drop for Outside<'_> {
     fn drop(&mut self) {
-        let Self { kernel, thread, time } = *self;
-        if let Time::SleepingFrom(begin_ns) = time {
+        let Self { kernel, thread, waits_from_ns } = *self;
+        if let Some(begin_ns) = waits_from_ns {
             thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
         }
         kernel.threads.come_back(thread);
@@ -56,58 +57,46 @@ impl Drop for Outside<'_> {
     }
 }
 
-impl ThreadContext {
-    /// Runs `call`, which touches nothing of Lisp and may block in the kernel: collections go on
-    /// meanwhile, and the virtual processor serves others.
-    fn outside<T>(&self, call: impl FnOnce() -> T) -> T {
-        let (Some(kernel), Some(thread)) = (&self.kernel, self.lisp_thread()) else {
-            return call();
-        };
-        kernel.calls.count(Counted::Host, 1);
-        let _comes_back = Outside::go(kernel, thread, self, Time::SleepingFrom(monotonic_ns()));
-        call()
-    }
-
-    /// The same for work that computes: the thread pays for its time.
-    pub(super) fn apart<T>(&self, work: impl FnOnce() -> T) -> T {
-        let (Some(kernel), Some(thread)) = (&self.kernel, self.lisp_thread()) else {
-            return work();
-        };
-        let _comes_back = Outside::go(kernel, thread, self, Time::Computing);
-        work()
-    }
+/// Whether the thread is to give up what it does.
+fn is_asked(thread: &LispThread, until: Until) -> bool {
+    const ENDS: u32 = REQUEST_TERMINATE | REQUEST_ABANDON;
+    const STOPS: u32 = ENDS | REQUEST_INTERRUPT | REQUEST_OUT_OF_MEMORY;
+    let requests = match until {
+        Until::Stopped => STOPS,
+        Until::Ended => ENDS,
+    };
+    let is_condemned = || thread.microprocess.get().is_some_and(Microprocess::is_condemned);
+    thread.requests.load(Ordering::Acquire) & requests != 0 || is_condemned()
 }
 
-impl Mutator {
-    /// Runs `call`, which touches nothing of Lisp and may block in the kernel. Nothing that was got from this mutator stays but what its
-    /// context and its machine keep.
-    ///
-    /// ```compile_fail,E0502
-    /// # use kyocho_lisp::{heap::Mutator, value::Value};
-    /// fn second(m: &mut Mutator, list: Value) -> Option<Value> {
-    ///     let rest = m.unrooted(list).cdr()?;
-    ///     m.outside(|| ()); // a collection may go by
-    ///     Some(rest.car()?.value())
-    /// }
-    /// ```
-    ///
-    /// Without the call in between it is right:
-    ///
-    /// ```
-    /// # use kyocho_lisp::{heap::Mutator, value::Value};
-    /// fn second(m: &mut Mutator, list: Value) -> Option<Value> {
-    ///     let rest = m.unrooted(list).cdr()?;
-    ///     let second = rest.car()?.value();
-    ///     Some(second)
-    /// }
-    /// ```
-    pub fn outside<T>(&mut self, call: impl FnOnce() -> T) -> T {
-        self.context.outside(call)
+impl Host for Kernel {
+    #[inline]
+    fn is_wanted(&self, thread: Value) -> bool {
+        let microprocess = lisp_thread(thread).and_then(|thread| thread.microprocess.get());
+        microprocess.is_some_and(Microprocess::is_wanted)
     }
 
-    /// Does `work`, which touches nothing of Lisp, while collections go by; of its own only what is kept stays.
-    pub(crate) fn apart<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        self.context.apart(work)
+    #[cold]
+    fn stand(&self, context: &ThreadContext, until: Until) -> Result<()> {
+        let Some(thread) = lisp_thread(context.thread) else { return Ok(()) };
+        if is_asked(thread, until) {
+            return Err(Raise::new(Cause::Interrupted));
+        }
+        self.outside(context, Time::Computing, &mut || ());
+        Ok(())
+    }
+
+    fn outside(&self, context: &ThreadContext, time: Time, work: &mut dyn FnMut()) {
+        let Some(thread) = lisp_thread(context.thread) else { return work() };
+        if time == Time::Waiting {
+            self.calls.count(Counted::Host, 1);
+        }
+        let _comes_back = Outside::go(self, thread, context, time);
+        work();
+    }
+
+    fn account(&self, thread: Value) -> Option<Arc<Account>> {
+        lisp_thread(thread).map(|thread| Arc::clone(&thread.session.account))
     }
 }
 

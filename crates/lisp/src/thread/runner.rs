@@ -3,13 +3,9 @@
 mod place;
 mod shortage;
 
-use crate::account::{Countable, Exceeded};
-use crate::heap::barrier;
-use crate::heap::cache_size::CacheSize;
 use crate::machine::resume::Failure;
 use crate::machine::{Exit, Machine};
 use crate::port::Role;
-use crate::raise::Raise;
 use crate::report::Report;
 use crate::shared;
 use crate::system::kernel::{Ended, Kernel, lock};
@@ -19,8 +15,12 @@ use crate::thread::lisp_thread::{
 };
 use crate::thread::mutex;
 use crate::thread::wait::withdraw;
-use crate::value::Value;
 use core::panic::AssertUnwindSafe;
+use kyocho_heap::account::{Countable, Exceeded};
+use kyocho_heap::heap::barrier;
+use kyocho_heap::heap::cache_size::CacheSize;
+use kyocho_heap::raise::Raise;
+use kyocho_heap::value::Value;
 use kyocho_microprocess::{Builder, Deadline, Microprocess, Stackless, Step};
 use kyocho_syntax::symbol;
 use kyocho_sys::prim::atomic::Ordering;
@@ -363,7 +363,7 @@ impl Runner {
 fn printed(mut results: Value) -> Vec<String> {
     let mut values = Vec::new();
     while let Some((result, rest)) = results.uncons() {
-        let each: Vec<Value> = if result.is_kind(crate::heap::Kind::Values) {
+        let each: Vec<Value> = if result.is_kind(kyocho_heap::heap::Kind::Values) {
             (0..result.size_words()).map(|i| result.field_at(i)).collect()
         } else {
             vec![result]

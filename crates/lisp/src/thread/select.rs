@@ -11,18 +11,18 @@
 //! Of all cases one happens. All channels are locked, in the order of their addresses, while the thread looks, begins to wait and leaves; so what
 //! others do meanwhile they do before or after that. A wake that it got and has no use for is the next one's.
 
-use crate::heap::{ForeignObject, Marker};
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
-use crate::raise::{Raise, Result};
 use crate::system::kernel::lock;
 use crate::thread::channel::{CASE_BYTES, ChannelObject, State, closed};
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::ticket::Outcome;
 use crate::thread::wait::Wait;
-use crate::value::Value;
 use core::ptr;
+use kyocho_heap::heap::{ForeignObject, Marker};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 use std::sync::{Arc, MutexGuard};
 

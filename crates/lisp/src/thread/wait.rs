@@ -8,11 +8,12 @@
 
 use crate::machine::control::Control;
 use crate::machine::{Exit, Machine};
-use crate::raise::{Raise, Result};
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{LispThread, ThreadObject};
-use crate::value::Value;
+use crate::thread::lisp_thread::{LispThread, lisp_thread};
+use core::any::Any;
 use core::time::Duration;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_microprocess::Deadline;
 use kyocho_sys::prim::atomic::Ordering;
 use std::collections::VecDeque;
@@ -85,13 +86,14 @@ impl Waiters {
 impl Machine {
     /// The thread that runs this machine.
     pub(crate) fn thread(&self) -> Result<&'static Arc<LispThread>> {
-        let object = self.mutator.context.thread.as_foreign::<ThreadObject>();
-        object.map(|object| &object.0).ok_or_else(no_system)
+        lisp_thread(self.mutator.context.thread).ok_or_else(no_system)
     }
 
     /// The system.
     pub(crate) fn kernel(&self) -> Result<Arc<Kernel>> {
-        self.mutator.context.kernel.clone().ok_or_else(no_system)
+        let host = self.mutator.context.host.clone().ok_or_else(no_system)?;
+        let host: Arc<dyn Any + Send + Sync> = host;
+        host.downcast().map_err(|_| no_system())
     }
 
     /// Stops the machine until the thread is woken, or the wait's deadline. Call it with the lock
@@ -174,7 +176,7 @@ fn deadline_of(
 pub(crate) fn duration_of(who: &'static str, place: usize, seconds: Value) -> Result<Duration> {
     let real = match seconds.as_fixnum() {
         Some(whole) => whole as f64,
-        None => crate::number::Number::of(seconds)
+        None => kyocho_heap::number::Number::of(seconds)
             .ok_or_else(|| Raise::wrong_type(who, place, "real number of seconds", seconds))?
             .to_real(),
     };

@@ -6,7 +6,7 @@ use crate::compiler::CompileError;
 use crate::compiler::analysis::{fixed_clause, lambda_run};
 use crate::compiler::assembler::Label;
 use crate::compiler::instruction::Opcode;
-use crate::value::Value;
+use kyocho_heap::value::Value;
 use kyocho_syntax::core_form::{Core, Lambda, Variable};
 use std::rc::Rc;
 

@@ -6,8 +6,8 @@ use crate::compiler::assembler::SOURCE_FREE;
 use crate::compiler::code::{ARITY_FIXED_MAX, ARITY_GENERAL};
 use crate::compiler::instruction::Opcode;
 use crate::compiler::{CAPTURED_MAX, CompileError};
-use crate::heap::Kind;
-use crate::value::Value;
+use kyocho_heap::heap::Kind;
+use kyocho_heap::value::Value;
 use kyocho_syntax::core_form::{Lambda, Variable};
 use std::rc::Rc;
 

@@ -5,7 +5,7 @@ use crate::compiler::CompileError;
 use crate::compiler::inline::Inline;
 use crate::compiler::instruction::Opcode;
 use crate::primitives::Primitive;
-use crate::value::Value;
+use kyocho_heap::value::Value;
 use kyocho_syntax::core_form::Core;
 use kyocho_syntax::datum::{DatumKind, NumberLiteral, Span};
 use kyocho_syntax::location::Global;

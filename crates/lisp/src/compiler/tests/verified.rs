@@ -4,12 +4,12 @@
 use crate::compiler::code::{Code, PROLOGUE_WORDS};
 use crate::compiler::instruction::{Instruction, Role};
 use crate::compiler::{compile, verify};
-use crate::heap::{Heap, Kind, Limits, Mutator};
 use crate::prelude;
 use crate::system::Options;
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::ThreadContext;
-use crate::value::Value;
+use kyocho_heap::heap::ThreadContext;
+use kyocho_heap::heap::{Heap, Kind, Limits, Mutator};
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Datum;
 use kyocho_syntax::expander::TopLevel;
 use kyocho_syntax::reader::read_all;

@@ -2,8 +2,8 @@
 
 use super::Calculator;
 use super::ports::Scratch;
-use crate::value::Value;
 use core::net::SocketAddr;
+use kyocho_heap::value::Value;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};

@@ -2,12 +2,12 @@
 //! written over.
 
 use super::{ARGUMENTS, Calculator};
-use crate::heap::Mutator;
 use crate::printer::{Style, to_text};
-use crate::raise::{Cause, Raise, Result};
 use crate::system::datum_of::datum_of;
-use crate::value::Value;
 use core::cell::Cell;
+use kyocho_heap::heap::Mutator;
+use kyocho_heap::raise::{Cause, Raise, Result};
+use kyocho_heap::value::Value;
 
 /// Calls that work on more than two parts; `@` stands for 40,000.
 const CALLS: &[&str] = &[

@@ -1,6 +1,6 @@
 use super::{Calculator, check, complaint};
 use crate::printer::{Style, to_text};
-use crate::value::Value;
+use kyocho_heap::value::Value;
 use std::fs;
 use std::path::PathBuf;
 
@@ -73,7 +73,7 @@ fn syntax_errors_name_their_place() {
     let port = c.run("(open-input-string \"ok\\n  (a . b c)\")").unwrap();
     assert_eq!(c.text("read", &[port]), "ok");
     let raise = c.call("read", &[port]).unwrap_err();
-    let crate::raise::Cause::Read { span, .. } = raise.cause() else { panic!("{raise:?}") };
+    let kyocho_heap::raise::Cause::Read { span, .. } = raise.cause() else { panic!("{raise:?}") };
     assert_eq!(span.line, 2);
 }
 
@@ -116,7 +116,7 @@ fn a_file_written_reads_back() {
     let port = c.call("open-input-file", &[path]).unwrap();
     for _ in 0..3 {
         let read = c.call("read-line", &[port]).unwrap();
-        assert!(crate::equality::equal(read, line));
+        assert!(kyocho_heap::equality::equal(read, line));
     }
     assert_eq!(c.text("read-line", &[port]), "#<eof>");
     let append = c.call("open-output-file", &[path, Value::TRUE]).unwrap();
@@ -161,7 +161,7 @@ fn the_host_s_refusals_are_file_errors() {
         ("(delete-file \"/nonexistent/file\")", "No such file or directory"),
     ] {
         let raise = c.run(call).unwrap_err();
-        let crate::raise::Cause::File { reason: found, .. } = raise.cause() else {
+        let kyocho_heap::raise::Cause::File { reason: found, .. } = raise.cause() else {
             panic!("{raise:?}")
         };
         assert_eq!(found, reason, "{call}");

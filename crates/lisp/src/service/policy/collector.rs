@@ -3,10 +3,10 @@
 //! The mechanism stays: the world stops, what is reachable is marked, the heap's limit and users' bounds hold. A policy decides how much is
 //! handed out before the next collection, how much free memory is kept, and how often caches are refilled.
 
-use crate::heap::{Orders, Statistics};
 use crate::machine::Machine;
-use crate::raise::{Raise, Result};
-use crate::value::Value;
+use kyocho_heap::heap::{Orders, Statistics};
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 
 /// The question: an association list.

@@ -4,11 +4,11 @@ use super::{KINDS, Kind, Question, collector, scheduler};
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
-use crate::raise::{Raise, Result};
 use crate::system::kernel::lock;
 use crate::thread::control;
 use crate::thread::wait::{Wait, duration_of};
-use crate::value::Value;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 
 pub(crate) const TABLE: &[Procedure] = &[

@@ -3,11 +3,11 @@
 //! The mechanism stays: the most urgent runnable threads run, those of one priority take turns, users' shares hold. A policy decides
 //! which priority each thread runs at in place of its own.
 
-use crate::account::Account;
-use crate::raise::{Raise, Result};
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, WAITING};
-use crate::value::Value;
+use kyocho_heap::account::Account;
+use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::value::Value;
 use kyocho_microprocess::Priority;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

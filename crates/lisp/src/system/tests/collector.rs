@@ -1,10 +1,10 @@
 //! Collections while threads run, on one virtual processor and on several, whoever of the collector's services is killed.
 
 use super::{boot, last, on, within_watchdog};
-use crate::heap::ForeignObject;
 use crate::service::markers::ENOUGH;
 use crate::system::kernel::{Kernel, lock};
 use crate::system::{CellCache, Options, Torture};
+use kyocho_heap::heap::ForeignObject;
 use std::sync::{Arc, Mutex};
 
 #[test]

@@ -1,11 +1,11 @@
 //! Whoever collects is killed, or fails, at each step of a collection in turn: the next one is whole, and programs go on.
 
 use super::{boot, last, on, within_watchdog};
-use crate::heap::faults::Faults;
 use crate::service::markers::ENOUGH;
 use crate::system::{Options, Session, System, Torture};
 use core::hint::black_box;
 use core::time::Duration;
+use kyocho_heap::heap::faults::Faults;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use kyocho_sys::prim::clock::Instant;

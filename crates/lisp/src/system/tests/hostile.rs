@@ -1,9 +1,9 @@
 //! Sessions that would hurt others: whatever one does, it can be stopped, and the others go on.
 
 use super::sessions::{SMALL, eval, in_background, interrupted, nap, open, two};
-use crate::account::{Account, Bounds, Usage};
 use crate::primitives::host_names::silence;
 use crate::thread::lisp_thread::SAFE;
+use kyocho_heap::account::{Account, Bounds, Usage};
 use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::prim::atomic::Ordering;
 use std::sync::Arc;

@@ -6,12 +6,12 @@ mod states;
 
 use super::sessions::{in_background, interrupted, nap, open};
 use super::{boot, on, within_watchdog};
-use crate::account::{Account, Bounds, Usage};
 use crate::primitives::host_names::silence;
 use crate::system::kernel::lock;
 use crate::system::{Session, System};
 use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, WAITING};
 use core::net::SocketAddr;
+use kyocho_heap::account::{Account, Bounds, Usage};
 use kyocho_microprocess::Microprocess;
 use kyocho_microprocess::control::{Status, snapshot};
 use kyocho_sys::prim::atomic::Ordering;

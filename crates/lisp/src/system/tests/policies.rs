@@ -2,8 +2,8 @@
 
 use super::sessions::{eval, open, two};
 use super::{boot, last, on, within_watchdog};
-use crate::account::{Account, Bounds};
 use crate::system::{Session, System};
+use kyocho_heap::account::{Account, Bounds};
 
 /// What all tests need: an answer that is given in time on the busiest machine, and waiting until a policy is gone.
 const TOOLS: &str = "

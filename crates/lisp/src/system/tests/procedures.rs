@@ -3,12 +3,12 @@
 //! `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew.
 
 use super::{boot, on, within_watchdog};
-use crate::heap::{Kind, location};
 use crate::machine::condition::arities_of;
 use crate::system::System;
 use crate::system::kernel::lock;
-use crate::value::Value;
 use core::fmt::Write;
+use kyocho_heap::heap::{Kind, location};
+use kyocho_heap::value::Value;
 use kyocho_syntax::datum::{Datum, DatumKind, Identifier};
 use kyocho_syntax::environment::Binding;
 use kyocho_syntax::reader::read_all;

@@ -1,7 +1,7 @@
 //! What all users of a server share, as it is the process's: no session changes it.
 
 use super::sessions::{SMALL, eval, open, two};
-use crate::account::Bounds;
+use kyocho_heap::account::Bounds;
 
 #[test]
 fn what_all_users_of_a_server_share_is_not_changed_by_one() {

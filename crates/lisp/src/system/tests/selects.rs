@@ -2,7 +2,7 @@
 
 use super::sessions::open;
 use super::{Options, boot, check, error, last, on, within_watchdog};
-use crate::account::{Account, Bounds, Usage};
+use kyocho_heap::account::{Account, Bounds, Usage};
 
 const CROWD: &str = include_str!("selects/crowd.scm");
 

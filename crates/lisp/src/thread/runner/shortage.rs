@@ -7,11 +7,11 @@
 //! ```
 
 use super::Runner;
-use crate::heap::cache_size::CELLS_MIN;
-use crate::heap::{CellCache, OutOfMemory};
 use crate::machine::{Exit, Machine};
 use crate::service::Ask;
 use crate::thread::lisp_thread::{LispThread, NOT_ASKED, REQUEST_OUT_OF_MEMORY, STARVED};
+use kyocho_heap::heap::cache_size::CELLS_MIN;
+use kyocho_heap::heap::{CellCache, OutOfMemory};
 use kyocho_microprocess::{Deadline, Microprocess, Step};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;

@@ -1,0 +1,405 @@
+//! Marking: an explicit, bounded stack.
+//!
+//! An object is marked when it is found and scanned when it is popped. When the stack is full the
+//! object stays marked but unscanned and its block is noted; when the stack has run dry, noted
+//! blocks are walked and the children of every marked object in them looked at again. Each
+//! overflow marked one more object, so this ends. It is counted as alive when it overflows. Rust
+//! objects and ephemerons never overflow: to scan them twice would be to count what they hold twice. Long
+//! vectors are scanned piece by piece, and lists along their cdr, so that neither fills the stack.
+//!
+//! Where there are several virtual processors, one that is at it for long is helped (`marker/sharing.rs`).
+
+use crate::heap::ephemerons::{self, Ephemerons};
+use crate::heap::marks::{BLOCK_BYTES, Company, LINE_BYTES, Marks};
+use crate::heap::object::{Header, Kind, object_bytes};
+use crate::heap::word::{self, WORD_BYTES};
+use crate::value::Value;
+use core::fmt;
+use std::sync::Arc;
+
+mod sharing;
+
+use sharing::Role;
+pub(crate) use sharing::Team;
+
+/// Payload words of one object scanned at a time.
+const PIECE_WORDS: usize = 256;
+
+/// Pairs of a list that are scanned at a time.
+const LIST_PAIRS: usize = 8192;
+
+/// Scans at a time of one that marks alone.
+const BATCH: usize = 4096;
+
+/// What has been marked and is to be scanned.
+#[derive(Debug, Default)]
+struct Work {
+    stack: Vec<Value>,
+    /// Objects longer than a piece, and the payload word to go on from.
+    partial: Vec<(Value, usize)>,
+    /// Blocks with marked objects that were not scanned.
+    overflowed: Vec<usize>,
+}
+
+/// What marking has found, in sums.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) overflows: usize,
+    pub(crate) marked_bytes: usize,
+    /// Bytes outside the heap that marked objects hold.
+    held_bytes: usize,
+    /// Bytes that helpers have marked.
+    pub(crate) helped_bytes: usize,
+}
+
+/// Marks what is reachable from the roots it is given.
+pub struct Marker {
+    marks: Arc<Marks>,
+    base: usize,
+    /// What lies from here on, from the base, needs no mark: it is younger than the cycle.
+    reach: usize,
+    /// What lies from here on needs a closer look: as `reach`; all, while roots are noted or keys of ephemerons awaited.
+    frontier: usize,
+    /// Roots that were noted, not marked; `None` where they are marked as they come.
+    noted: Option<Vec<Value>>,
+    work: Work,
+    stack_max: usize,
+    ephemerons: Ephemerons,
+    pub(crate) tally: Tally,
+    /// Whether somebody else marks at the same time.
+    company: Company,
+    /// Scans between two looks at others.
+    batch: usize,
+    role: Role,
+}
+
+impl fmt::Debug for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Marker").field("work", &self.work).finish_non_exhaustive()
+    }
+}
+
+/// Whether it must be scanned once, no more: there are as many beside the stack in lists of their own.
+fn is_scanned_once(value: Value) -> bool {
+    value.is_kind(Kind::Foreign) || value.is_kind(Kind::Ephemeron)
+}
+
+fn bytes_of(value: Value) -> usize {
+    if value.is_pair() { 2 * WORD_BYTES } else { object_bytes(Header::at(value.address()).words()) }
+}
+
+impl Work {
+    fn is_empty(&self) -> bool {
+        self.stack.is_empty() && self.partial.is_empty() && self.overflowed.is_empty()
+    }
+}
+
+impl Marker {
+    /// One that marks alone.
+    pub(crate) fn new(marks: Arc<Marks>, base: usize, stack_max: usize) -> Self {
+        let stack = Vec::with_capacity(stack_max.min(4096));
+        Self {
+            marks,
+            base,
+            reach: usize::MAX,
+            frontier: usize::MAX,
+            noted: None,
+            work: Work { stack, ..Work::default() },
+            stack_max,
+            ephemerons: Ephemerons::default(),
+            tally: Tally::default(),
+            company: Company::Alone,
+            batch: BATCH,
+            role: Role::Alone,
+        }
+    }
+
+    /// One that notes the roots it is given, until [`note_no_more`](Self::note_no_more).
+    pub(crate) fn beside(marks: Arc<Marks>, base: usize, stack_max: usize) -> Self {
+        let mut marker = Self::new(marks, base, stack_max);
+        (marker.frontier, marker.noted) = (0, Some(Vec::new()));
+        marker
+    }
+
+    /// The roots noted since the last time, and the bytes outside the heap that were counted.
+    pub fn take_noted(&mut self) -> (Vec<Value>, usize) {
+        let roots = self.noted.as_mut().map(core::mem::take).unwrap_or_default();
+        (roots, core::mem::take(&mut self.tally.held_bytes))
+    }
+
+    /// From now on roots are marked.
+    pub fn note_no_more(&mut self) {
+        self.noted = None;
+        self.reach = self.marks.reach_bytes();
+        self.frontier = self.reach;
+    }
+
+    #[cold]
+    fn beyond(&mut self, value: Value) -> bool {
+        if let Some(noted) = &mut self.noted {
+            noted.push(value);
+            return false;
+        }
+        let offset = value.address() - self.base;
+        let is_new = offset < self.reach && self.marks.set(offset, self.company);
+        if is_new {
+            self.ephemerons.found(value);
+        }
+        is_new
+    }
+
+    /// Marks a root.
+    #[inline]
+    pub fn mark(&mut self, value: Value) {
+        if self.discover(value) {
+            self.push(value);
+        }
+    }
+
+    /// Counts bytes outside the heap that belong to what is being marked.
+    pub fn hold(&mut self, bytes: usize) {
+        self.tally.held_bytes += bytes;
+    }
+
+    /// Bytes of all that was scanned so far, inside the heap and outside.
+    pub const fn known_bytes(&self) -> usize {
+        self.tally.marked_bytes + self.tally.held_bytes
+    }
+
+    /// Marks a root held as a word (`Value::to_word`).
+    #[inline]
+    pub fn mark_word(&mut self, word: u64) {
+        self.mark(Value::from_word(word));
+    }
+
+    /// Sets the mark; `true` when `value` is a heap object that was not marked before.
+    #[inline(always)]
+    fn discover(&mut self, value: Value) -> bool {
+        if !value.is_pair() && !value.is_object() {
+            return false;
+        }
+        debug_assert!(value.address() >= self.base, "a root outside the heap: {value:?}");
+        let offset = value.address() - self.base;
+        if offset >= self.frontier {
+            return self.beyond(value);
+        }
+        self.marks.set(offset, self.company)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, value: Value) {
+        if self.work.stack.len() < self.stack_max {
+            self.work.stack.push(value);
+        } else {
+            self.overflow(value);
+        }
+    }
+
+    #[cold]
+    fn overflow(&mut self, value: Value) {
+        if is_scanned_once(value) {
+            return self.work.stack.push(value);
+        }
+        let block = (value.address() - self.base) / BLOCK_BYTES;
+        self.tally.overflows += 1;
+        self.tally.marked_bytes += bytes_of(value);
+        if self.work.overflowed.last() != Some(&block) {
+            self.work.overflowed.push(block);
+        }
+        if self.work.overflowed.len() > self.stack_max {
+            self.work.overflowed.sort_unstable();
+            self.work.overflowed.dedup();
+        }
+    }
+
+    /// Marks everything reachable from what was marked.
+    pub fn run(&mut self) {
+        while !self.run_for(usize::MAX) {}
+    }
+
+    /// Marks on, up to so many scans, or until others have to be waited for; whether all is marked.
+    pub(crate) fn run_for(&mut self, mut scans: usize) -> bool {
+        while scans > 0 {
+            let asked = scans.min(self.batch);
+            let done = self.scan_some(asked);
+            scans -= done.max(1);
+            if done == asked {
+                self.share();
+            } else if self.rescan_overflowed() {
+                continue;
+            } else if !self.is_quiet() {
+                return false;
+            } else if self.work.is_empty() && !self.settle_ephemeron() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Scans so many objects, or lists, or pieces; how many there were.
+    fn scan_some(&mut self, scans: usize) -> usize {
+        for done in 0..scans {
+            if let Some(value) = self.work.stack.pop() {
+                self.scan(value);
+            } else if let Some((value, from)) = self.work.partial.pop() {
+                self.scan_piece(value, from);
+            } else {
+                return done;
+            }
+        }
+        scans
+    }
+
+    #[inline]
+    fn scan(&mut self, value: Value) {
+        if value.is_pair() {
+            self.scan_pair(value.address());
+        } else {
+            self.scan_object(value);
+        }
+    }
+
+    /// Follows a list, not for ever. The car goes first, so that the stack holds one cdr a level of nesting.
+    #[inline]
+    fn scan_pair(&mut self, mut address: usize) {
+        for _ in 0..LIST_PAIRS {
+            self.tally.marked_bytes += 2 * WORD_BYTES;
+            let car = Value::from_word(word::load(address));
+            let cdr = Value::from_word(word::load(address + WORD_BYTES));
+            let next = match (self.discover(car), self.discover(cdr)) {
+                (false, false) => return,
+                (true, false) => car,
+                (false, true) => cdr,
+                (true, true) => {
+                    self.push(cdr);
+                    car
+                }
+            };
+            if !next.is_pair() {
+                self.scan_object(next);
+                return;
+            }
+            address = next.address();
+        }
+        self.push(Value::pair_at(address));
+    }
+
+    fn scan_object(&mut self, value: Value) {
+        let header = Header::at(value.address());
+        let bytes = object_bytes(header.words());
+        self.tally.marked_bytes += bytes;
+        let offset = value.address() - self.base;
+        if bytes > LINE_BYTES - offset % LINE_BYTES && bytes <= BLOCK_BYTES {
+            self.marks.cover(offset, bytes, self.company);
+        }
+        self.scan_payload(value, header);
+    }
+
+    #[inline]
+    fn scan_payload(&mut self, value: Value, header: Header) {
+        if header.is(Kind::Foreign) {
+            if let Some(object) = word::foreign_at(value.payload_word(0)) {
+                self.tally.held_bytes += object.held_bytes();
+                object.trace(self);
+            }
+            return;
+        }
+        if header.is(Kind::Ephemeron) {
+            self.ephemerons.scanned(value);
+            return;
+        }
+        let fields = header.traced(value.address());
+        if fields.len() > PIECE_WORDS {
+            self.work.partial.push((value, fields.start));
+            return;
+        }
+        for i in fields {
+            self.mark(value.field_at(i));
+        }
+    }
+
+    fn scan_piece(&mut self, value: Value, from: usize) {
+        let end = Header::at(value.address()).traced(value.address()).end;
+        let piece_end = end.min(from + PIECE_WORDS);
+        if piece_end < end {
+            self.work.partial.push((value, piece_end));
+        }
+        for i in from..piece_end {
+            self.mark(value.field_at(i));
+        }
+    }
+
+    /// Looks again at the children of marked objects where some were not scanned.
+    fn rescan_overflowed(&mut self) -> bool {
+        let mut blocks = core::mem::take(&mut self.work.overflowed);
+        blocks.sort_unstable();
+        blocks.dedup();
+        let found = !blocks.is_empty();
+        for block in blocks {
+            let offsets: Vec<usize> = self.marks.marked_in(block).collect();
+            for offset in offsets {
+                self.rescan(self.base + offset);
+            }
+            // Drain between blocks: the stack has room again for the next one's children.
+            while let Some(value) = self.work.stack.pop() {
+                self.scan(value);
+            }
+        }
+        found
+    }
+
+    fn rescan(&mut self, address: usize) {
+        let first = Header::at(address);
+        if first.is_header() {
+            let value = Value::object_at(address);
+            if is_scanned_once(value) {
+                return;
+            }
+            let offset = address - self.base;
+            let bytes = object_bytes(first.words());
+            if bytes <= BLOCK_BYTES {
+                self.marks.cover(offset, bytes, self.company);
+            }
+            self.scan_payload(value, first);
+        } else {
+            self.mark(Value::from_word(first.to_word()));
+            self.mark(Value::from_word(word::load(address + WORD_BYTES)));
+        }
+    }
+
+    /// Looks at an ephemeron again, now that all else is marked; whether there was one.
+    fn settle_ephemeron(&mut self) -> bool {
+        let Some(ephemeron) = self.ephemerons.next() else { return false };
+        if self.is_live(ephemerons::key_of(ephemeron)) {
+            self.mark(ephemerons::datum_of(ephemeron));
+        } else {
+            self.ephemerons.wait(ephemeron);
+            self.frontier = 0;
+        }
+        true
+    }
+
+    /// A guardian is being scanned.
+    pub(crate) fn guardian(&mut self, guardian: Value) {
+        self.ephemerons.guardian(guardian);
+    }
+
+    /// The guardians that were scanned since the last time. All is marked.
+    pub(super) fn take_guardians(&mut self) -> Vec<Value> {
+        self.ephemerons.take_guardians()
+    }
+
+    /// Breaks the ephemerons whose keys were not found. All is marked, and the world is stopped.
+    pub(crate) fn break_ephemerons(&mut self) {
+        self.ephemerons.break_waiting();
+    }
+
+    pub(super) fn is_live(&self, value: Value) -> bool {
+        let is_in_heap = value.is_pair() || value.is_object();
+        !is_in_heap || value.address() - self.base >= self.reach || self.is_marked(value)
+    }
+
+    pub(crate) fn is_marked(&self, value: Value) -> bool {
+        self.marks.get(value.address() - self.base)
+    }
+}

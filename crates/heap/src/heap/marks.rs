@@ -1,0 +1,170 @@
+//! Side tables of the mark-region heap: one bit a granule, one bit a line.
+//!
+//! A line of 128 bytes is eight granules, so one byte of the start bitmap: the line is free when
+//! that byte is zero and no object that began before reaches into it (`covered`). Pairs, the most
+//! frequent objects, touch the start bitmap alone.
+//!
+//! Several may mark at a time: who does so *beside* others sets bits by one atomic step, who is alone by a load and a store. Nothing else is
+//! ordered by them.
+//!
+//! Pure: addresses are offsets from the heap's base, nothing here reads Lisp memory.
+
+use crate::heap::object::GRANULE_BYTES;
+use core::ops::Range;
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a block.
+pub(crate) const BLOCK_BYTES: usize = 32 * 1024;
+/// Bytes of a line.
+pub(crate) const LINE_BYTES: usize = 128;
+/// Lines in a block.
+pub(crate) const LINES: usize = BLOCK_BYTES / LINE_BYTES;
+
+const STARTS_WORDS: usize = BLOCK_BYTES / GRANULE_BYTES / 64;
+const COVERED_WORDS: usize = LINES / 64;
+
+/// By byte of the word: whether any of its bits is set.
+fn bytes_set(word: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    // The high bit of each byte says whether the byte is not zero; the product gathers them in the highest byte.
+    let high = (((word & LOW) + LOW) | word) & !LOW;
+    (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+/// Who else marks at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    Alone,
+    Beside,
+}
+
+/// Marks of all blocks that were ever used.
+#[derive(Debug, Default)]
+pub struct Marks {
+    starts: Vec<AtomicU64>,
+    covered: Vec<AtomicU64>,
+}
+
+/// Sets bits; whether none of them was set. Where they are, nothing is written.
+#[inline(always)]
+fn set_bits(word: &AtomicU64, bits: u64, company: Company) -> bool {
+    let before = word.load(Ordering::Relaxed);
+    if before & bits == bits {
+        return false;
+    }
+    let before = match company {
+        Company::Alone => {
+            word.store(before | bits, Ordering::Relaxed);
+            before
+        }
+        Company::Beside => word.fetch_or(bits, Ordering::Relaxed),
+    };
+    before & bits == 0
+}
+
+fn load(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
+}
+
+impl Marks {
+    /// Makes the tables reach `blocks` blocks.
+    pub(crate) fn extend_to(&mut self, blocks: usize) {
+        self.starts.resize_with(blocks * STARTS_WORDS, AtomicU64::default);
+        self.covered.resize_with(blocks * COVERED_WORDS, AtomicU64::default);
+    }
+
+    /// How many bytes of the heap the tables reach.
+    pub(crate) fn reach_bytes(&self) -> usize {
+        self.starts.len() / STARTS_WORDS * BLOCK_BYTES
+    }
+
+    /// Forgets all marks.
+    pub(crate) fn clear(&mut self) {
+        self.starts.iter_mut().for_each(|word| *word.get_mut() = 0);
+        self.covered.iter_mut().for_each(|word| *word.get_mut() = 0);
+    }
+
+    /// Forgets the marks of one block.
+    pub(crate) fn clear_block(&self, block: usize) {
+        let starts = &self.starts[block * STARTS_WORDS..][..STARTS_WORDS];
+        let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];
+        starts.iter().chain(covered).for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    /// Marks the object that starts at `offset`; `true` when it was not marked before: to one of those who mark it.
+    #[inline(always)]
+    pub(crate) fn set(&self, offset: usize, company: Company) -> bool {
+        let granule = offset / GRANULE_BYTES;
+        set_bits(&self.starts[granule / 64], 1 << (granule % 64), company)
+    }
+
+    /// Whether the object that starts at `offset` is marked.
+    pub(crate) fn get(&self, offset: usize) -> bool {
+        let granule = offset / GRANULE_BYTES;
+        load(&self.starts[granule / 64]) & 1 << (granule % 64) != 0
+    }
+
+    /// Covers the lines beyond the first of an object of `bytes` at `offset`, as far as the tables reach: one made while a cycle goes on may
+    /// begin in a block that was there at its beginning and end in one that was not, which is covered whole at the cycle's end.
+    pub(crate) fn cover(&self, offset: usize, bytes: usize, company: Company) {
+        let first = offset / LINE_BYTES + 1;
+        let last = ((offset + bytes - 1) / LINE_BYTES).min(self.covered.len() * 64 - 1);
+        for line in first..=last {
+            set_bits(&self.covered[line / 64], 1 << (line % 64), company);
+        }
+    }
+
+    /// Covers every line that these bytes touch.
+    pub(crate) fn cover_all(&self, offset: usize, bytes: usize, company: Company) {
+        if bytes > 0 {
+            let first = offset / LINE_BYTES;
+            set_bits(&self.covered[first / 64], 1 << (first % 64), company);
+            self.cover(offset, bytes, company);
+        }
+    }
+
+    /// Whether nothing marked lies in the block: no object starts there, and none reaches into it from
+    /// the block before, as one may that was cut from a run of several blocks.
+    pub(crate) fn block_is_empty(&self, block: usize) -> bool {
+        let starts = &self.starts[block * STARTS_WORDS..][..STARTS_WORDS];
+        let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];
+        starts.iter().chain(covered).all(|word| load(word) == 0)
+    }
+
+    fn line_is_free(&self, block: usize, line: usize) -> bool {
+        let starts = load(&self.starts[block * STARTS_WORDS + line / 8]) >> (8 * (line % 8)) & 0xff;
+        let line_index = block * LINES + line;
+        starts == 0 && load(&self.covered[line_index / 64]) & 1 << (line_index % 64) == 0
+    }
+
+    /// The first run of free lines of the block at or after line `from`.
+    pub(crate) fn free_lines(&self, block: usize, from: usize) -> Option<Range<usize>> {
+        let start = (from..LINES).find(|&line| self.line_is_free(block, line))?;
+        let end = (start..LINES).find(|&line| !self.line_is_free(block, line)).unwrap_or(LINES);
+        Some(start..end)
+    }
+
+    /// How many lines of the block are free.
+    pub(crate) fn free_line_count(&self, block: usize) -> usize {
+        let starts = &self.starts[block * STARTS_WORDS..][..STARTS_WORDS];
+        let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];
+        let used = |word: usize| {
+            let lines = (starts[8 * word..][..8].iter().enumerate())
+                .fold(0, |lines, (i, starts)| lines | bytes_set(load(starts)) << (8 * i));
+            (lines | load(&covered[word])).count_ones() as usize
+        };
+        LINES - (0..COVERED_WORDS).map(used).sum::<usize>()
+    }
+
+    /// Offsets of the marked objects of a block.
+    pub(crate) fn marked_in(&self, block: usize) -> impl Iterator<Item = usize> {
+        let words = self.starts[block * STARTS_WORDS..][..STARTS_WORDS].iter();
+        words.enumerate().flat_map(move |(i, word)| {
+            let word = load(word);
+            let base = block * BLOCK_BYTES + i * 64 * GRANULE_BYTES;
+            (0..64)
+                .filter(move |bit| word & 1 << bit != 0)
+                .map(move |bit| base + bit * GRANULE_BYTES)
+        })
+    }
+}
