@@ -1,9 +1,10 @@
 /* kyocho-dsm.h: memory shared across nodes, for C.
  *
- * A program runs as N nodes, processes on one or several machines, which share memory at equal addresses. There is no coherence
- * at every write: what one node writes, another sees when it acquires the lock it was written under, and everybody after a
- * barrier (entry consistency with implicit binding; docs/dsm-model.md says what may be relied on). Words of 4 bytes are what two
- * nodes may write side by side.
+ * A program runs as N nodes: processes on one or several machines, which share memory at equal
+ * addresses. Writes do not become visible at once. A node sees what was written under a lock when it
+ * acquires that lock, and all writes after a barrier (entry consistency with implicit binding;
+ * docs/dsm-model.md defines it). Two nodes may write neighbouring words of 4 bytes, but not parts of
+ * one word.
  *
  *     #include <kyocho-dsm.h>
  *     #include <stdio.h>
@@ -23,18 +24,24 @@
  *     cc sum.c $(pkg-config --cflags --libs kyocho-dsm) -o sum
  *     kyocho dsm run -n 4 ./sum
  *
- * Started otherwise, a program is a cluster of one. The thread that joins works with shared memory, or others that it shares its
- * node with (kyocho_dsm_share); no other thread may call or touch it. Shared memory passed to a system call (read, write) fails with EFAULT where a page is not here: touch it first, or copy.
- * A page that is lost with its node ends the program that touches it, with exit code 75.
+ * A program that is started otherwise is a cluster of one node. Only the thread that joins uses
+ * shared memory, or the threads with which it shares its node (kyocho_dsm_share). No other thread may
+ * call these functions or access shared memory. A system call on shared memory (read, write) fails
+ * with EFAULT if a page is absent: access the memory first, or copy it. If a page is lost with its
+ * node, the program that accesses it ends with exit code 75.
  *
- * Errors. Functions that return `int` return 0 or an error number; errno is not touched. kyocho_dsm_error has its words.
- *   ENOTCONN      this thread has not joined              EINVAL      out of range: lock, node, bytes, what the launcher said
- *   EPERM         the lock is not held                    EDEADLK     it is held already
- *   EPERM also    this is for the thread that joined: allocate, move, share, leave
- *   EHOSTDOWN     a node is dead: save and exit           EPROTO      a node broke the protocol: the same
- *   ESHUTDOWN     a node has left that is needed, as for a barrier: the same
- *   ECANCELED     nodes do not make the same region: nobody has it
- *   ENOTRECOVERABLE  a defect of this library; a message is on standard error
+ * Errors. Functions that return `int` return 0 or an error number, and leave errno alone.
+ * kyocho_dsm_error returns the message.
+ *   ENOTCONN      this thread has not joined
+ *   EINVAL        out of range: lock, node, bytes, the environment that the launcher has set
+ *   EPERM         the lock is not held; or only the thread that joined may do this
+ *                 (allocate, move, share, leave)
+ *   EDEADLK       the lock is held already
+ *   EHOSTDOWN     a node is dead: save and exit
+ *   EPROTO        a node broke the protocol: save and exit
+ *   ESHUTDOWN     a node that is needed has left, for example at a barrier: save and exit
+ *   ECANCELED     the nodes do not create the same region: no node has it
+ *   ENOTRECOVERABLE  an internal error of this library; details are on standard error
  */
 #ifndef KYOCHO_DSM_H
 #define KYOCHO_DSM_H
@@ -46,130 +53,144 @@
 extern "C" {
 #endif
 
-/* ---- Taking part ------------------------------------------------------------------------------------------------------ */
+/* ---- Joining and leaving --------------------------------------------------------------------- */
 
 /* The same on all nodes. */
 typedef struct {
-    size_t memory_bytes; /* of shared memory, at most half of the host's */
-    uint32_t locks;      /* their numbers are 0 to this less one */
+    size_t memory_bytes; /* shared memory, at most half of the host's */
+    uint32_t locks;      /* number of locks, which are numbered from 0 */
 } kyocho_dsm_settings_t;
 
-/* Takes the place that `kyocho dsm run` gave the program (NULL: 64 MiB, 4096 locks), and waits until all nodes are there.
- * EISCONN: joined already. EHOSTUNREACH: the nodes did not come together. ENOMEM: too much memory. */
+/* Joins the cluster that `kyocho dsm run` has started, and waits until all nodes have joined.
+ * NULL: 64 MiB, 4096 locks. EISCONN: this thread has joined already. EHOSTUNREACH: not all nodes have
+ * joined. ENOMEM: too much memory. */
 int kyocho_dsm_join(const kyocho_dsm_settings_t *settings);
 
-/* Crosses a last barrier and leaves, when all others do; who goes on gets ESHUTDOWN where it needs this node. A node that ends otherwise counts as dead. */
+/* Crosses a last barrier and leaves. If other nodes cross more barriers, their calls that need this
+ * node fail with ESHUTDOWN. A node that ends without leaving counts as dead. */
 int kyocho_dsm_leave(void);
 
-/* Lets so many threads of this process share the node in this thread's place, 1 to 32767: kernel threads, each after kyocho_dsm_sit. They
- * take locks, wait, cross barriers and fetch pages each by itself; a lock has one holder among them, and a barrier waits for all seats of all
- * nodes that are not given back. What one writes the others see at once. This thread stands aside (EBUSY) until kyocho_dsm_unshare. */
+/* Lets 1 to 32767 threads of this process share the node in place of this thread: kernel threads,
+ * each after kyocho_dsm_sit. Each acquires locks, waits, crosses barriers and fetches pages by itself.
+ * A lock has at most one holder among them. A barrier waits for all seats of all nodes that were not
+ * given back. Each thread sees the writes of the others at once. Calls of this thread fail with EBUSY
+ * until kyocho_dsm_unshare. */
 int kyocho_dsm_share(uint32_t threads);
-/* Takes a seat for this thread. EAGAIN: none is left. EISCONN: it has one, or a node. */
+/* Takes a seat for this thread. EAGAIN: none is left. EISCONN: the thread has a seat or a node. */
 int kyocho_dsm_sit(void);
-/* Gives it back, with no lock held: one that is held stays taken. */
+/* Gives the seat back. Release all locks before: a lock that is still held stays held. */
 int kyocho_dsm_rise(void);
-/* Makes this thread the node's only one again; seats that nobody took are gone. EBUSY: a thread still has its seat. EAGAIN: there are none. */
+/* Makes this thread the node's only one again, and removes seats that were not taken.
+ * EBUSY: a thread still has its seat. EAGAIN: there are no seats. */
 int kyocho_dsm_unshare(void);
 
-/* This node's number, from 0, and how many there are; 0 where nothing was joined. */
+/* This node's number, from 0, and the number of nodes; both 0 if this thread has not joined. */
 uint32_t kyocho_dsm_rank(void);
 uint32_t kyocho_dsm_nodes(void);
 
-/* Writes the words of this thread's last error to `text`, cut to `bytes` with a closing 0. Returns their whole length. */
+/* Writes the message of this thread's last error to `text`, truncated to `bytes` including the
+ * terminating 0. Returns the length of the whole message. */
 size_t kyocho_dsm_error(char *text, size_t bytes);
 
-/* ---- Memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 #define KYOCHO_DSM_ON 0     /* one node manages all pages */
-#define KYOCHO_DSM_BLOCKS 1 /* each an equal part of neighbours: for data that is divided */
-#define KYOCHO_DSM_CYCLIC 2 /* the pages go round */
+#define KYOCHO_DSM_BLOCKS 1 /* each node an equal part of consecutive pages: for data that is divided */
+#define KYOCHO_DSM_CYCLIC 2 /* round robin */
 
-/* Zeroed memory, on pages of its own, at one address on all nodes. All nodes call alike, in the same order; crosses a barrier.
- * `node` counts for KYOCHO_DSM_ON alone. ENOMEM: what was joined with is used up. */
+/* Allocates zeroed memory, on pages of its own, at the same address on all nodes. All nodes make the
+ * same calls in the same order. Crosses a barrier. `node` matters for KYOCHO_DSM_ON only.
+ * ENOMEM: the memory that the program joined with is used up. */
 int kyocho_dsm_allocate(void **memory, size_t bytes, int placement, uint32_t node);
 
 #define KYOCHO_DSM_ANYWHERE UINT64_MAX
 
-/* A region: more shared memory, in a space of 2^64 bytes. What lies between regions costs nothing. */
+/* A region: more shared memory, in a space of 2^64 bytes. The space between regions costs nothing. */
 typedef struct {
     size_t bytes;     /* rounded up to pages of 4096 bytes */
-    int placement;    /* who manages its pages at first */
+    int placement;    /* the first managers of its pages */
     uint32_t node;    /* for KYOCHO_DSM_ON */
-    uint64_t address; /* in that space, the begin of a page; KYOCHO_DSM_ANYWHERE: the first place where there is room */
-    void *here;       /* in this process, the begin of a page; NULL: anywhere, on each node somewhere else */
+    uint64_t address; /* in that space, a multiple of 4096; KYOCHO_DSM_ANYWHERE: the first free range */
+    void *here;       /* in this process, a multiple of 4096; NULL: any, different on each node */
 } kyocho_dsm_region_t;
 
-/* Makes a region; its number is 1 for the first one made, 0 for what was joined with. All nodes call alike (but for `here`), in the same order, all seats
- * of a node too; crosses a barrier. EINVAL: it cannot lie there, or one of 1024 is there. Where nobody has it, as some node could not make it, or did not,
- * this fails on all nodes alike: ECANCELED, nodes differ; what the host of that node said, as ENOMEM, or EEXIST: something lies at `here`. A region stays. */
+/* Creates a region. The first one has number 1; region 0 is the memory that the program joined with.
+ * All nodes, and all seats of a node, make the same calls (except for `here`) in the same order.
+ * Crosses a barrier. A region stays until the program ends.
+ * EINVAL: it cannot be there, or there are 1024 regions.
+ * If one node cannot create it, or does not, no node has it, and the call fails on all nodes.
+ * ECANCELED: the nodes differ. Otherwise it is the error of that node's host, such as ENOMEM, or
+ * EEXIST if `here` is in use. */
 int kyocho_dsm_region(uint32_t *number, const kyocho_dsm_region_t *region);
 
-/* Zeroed memory of a region, on pages of its own, managed as the region is. All nodes call alike, in the same order, one seat of each; waits for nobody.
- * Where `here` was given, alike on all nodes, it lies at one address. ENOMEM: the region is used up. */
+/* Allocates zeroed memory of a region, on pages of its own, with the managers of the region. All nodes
+ * make the same calls in the same order, by one seat of each. Waits for no other node. The address is
+ * the same on all nodes if all gave the same `here`. ENOMEM: the region is used up. */
 int kyocho_dsm_region_allocate(uint32_t number, void **memory, size_t bytes);
 
-/* Gives the pages of some bytes another manager, from the next barrier on. */
+/* Moves the pages of some bytes to another manager at the next barrier. */
 int kyocho_dsm_move_pages(const void *memory, size_t bytes, uint32_t node);
 
-/* Brings the pages of some bytes here, so that touching them waits for nobody until the next barrier. */
+/* Fetches the pages of some bytes. Accesses to them do not wait until the next barrier. */
 int kyocho_dsm_fetch(const void *memory, size_t bytes);
 
-/* ---- Locks ------------------------------------------------------------------------------------------------------------ */
+/* ---- Locks ----------------------------------------------------------------------------------- */
 
 #define KYOCHO_DSM_EXCLUSIVE 0     /* one node at a time */
-#define KYOCHO_DSM_NON_EXCLUSIVE 1 /* a view of what the last exclusive holder left; keeps nobody out */
+#define KYOCHO_DSM_NON_EXCLUSIVE 1 /* a view of what the last exclusive holder released; excludes nobody */
 
 int kyocho_dsm_acquire(uint32_t lock, int mode);
-/* EBUSY: somebody has it. */
+/* EBUSY: the lock is held. */
 int kyocho_dsm_try_acquire(uint32_t lock, int mode);
-/* ETIMEDOUT: somebody had it for so long. */
+/* ETIMEDOUT: the lock was not released in time. */
 int kyocho_dsm_acquire_within(uint32_t lock, int mode, uint64_t limit_ns);
 int kyocho_dsm_release(uint32_t lock);
 
-/* Counts all that this node knows since the last barrier, whoever wrote it, as written under an exclusive lock that it holds: who takes the lock
- * next sees it. Costs as much as all that goes with the lock then. */
+/* Adds all writes since the last barrier that this node knows, by any node, to an exclusive lock that
+ * it holds: the next holder sees them. The cost is that of sending them with the lock. */
 int kyocho_dsm_publish(uint32_t lock);
 
-/* Gives an exclusive lock back, waits for a signal, and takes it again. Who signals need not hold it. */
+/* Releases an exclusive lock, waits for a signal, and acquires the lock again. A signalling thread need
+ * not hold the lock. */
 int kyocho_dsm_wait(uint32_t lock, uint32_t condition);
 int kyocho_dsm_signal(uint32_t lock, uint32_t condition);
 int kyocho_dsm_broadcast(uint32_t lock, uint32_t condition);
 
-/* Gives a lock another manager, from the next barrier on. */
+/* Moves a lock to another manager at the next barrier. */
 int kyocho_dsm_move_lock(uint32_t lock, uint32_t node);
 
-/* ---- Barriers --------------------------------------------------------------------------------------------------------- */
+/* ---- Barriers -------------------------------------------------------------------------------- */
 
 #define KYOCHO_DSM_ORDINARY 0
-#define KYOCHO_DSM_SINGLE_READ_WRITE 1 /* pages with one writer stay with it, unwatched, where all nodes ask for this */
+#define KYOCHO_DSM_SINGLE_READ_WRITE 1 /* pages with one writer stay with it, unwatched, if all nodes ask for this */
 
-/* Waits for all nodes; then everybody sees everything written before. */
+/* Waits for all nodes. Afterwards every node sees everything that was written before. */
 int kyocho_dsm_barrier(int kind);
 
-/* ---- What a node did and waited for ----------------------------------------------------------------------------------- */
+/* ---- Counters of a node ---------------------------------------------------------------------- */
 
 typedef struct {
     uint64_t messages_sent, bytes_sent, messages_received, bytes_received;
     uint64_t read_faults;    /* accesses that waited for a page */
     uint64_t write_faults;   /* writes that were a trap */
-    uint64_t pages_compared; /* with their copies, to find out what was written */
-    uint64_t words_written;  /* found so */
+    uint64_t pages_compared; /* with their copies, to find written words */
+    uint64_t words_written;  /* that were found */
     uint64_t locks, barriers;
     uint64_t detecting_ns, fetching_ns, locking_ns, at_barriers_ns;
 } kyocho_dsm_statistics_t;
 
 int kyocho_dsm_statistics(kyocho_dsm_statistics_t *statistics);
 
-/* ---- Under the PARMACS macros (share/kyocho/parmacs.m4) --------------------------------------------------------------- */
+/* ---- Under the PARMACS macros (share/kyocho/parmacs.m4) -------------------------------------- */
 
-/* A PARMACS program initialises on one process and creates others like it. Here every node runs the initialisation, which must
- * depend on nothing but arguments, files and standard input; at the first CREATE only what node 0 wrote counts. The K-th CREATE
- * runs its function on node K, and ends there. Nodes other than 0 write nothing to standard output until then.
- * These functions cannot fail: what goes wrong is said on standard error and ends the node with exit code 75, and the others
- * learn of it. */
+/* A PARMACS program initialises in one process and creates copies of it. Here every node runs the
+ * initialisation, which may depend only on arguments, files and standard input. At the first CREATE
+ * only the writes of node 0 count. The K-th CREATE runs its function on node K, which ends afterwards.
+ * Nodes other than 0 write nothing to standard output until then.
+ * These functions cannot return errors: an error is printed on standard error and ends the node with
+ * exit code 75, and the other nodes are told. */
 
-/* Zeroed, like any object that was not initialised. */
+/* An object that is not initialised is zero. */
 typedef struct { uint32_t number; } kyocho_dsm_lock_t;
 typedef struct { uint32_t processes; } kyocho_dsm_barrier_t;
 typedef struct { kyocho_dsm_lock_t lock; uint32_t set; } kyocho_dsm_flag_t;
@@ -178,38 +199,43 @@ typedef struct { uint32_t number; kyocho_dsm_lock_t lock; } kyocho_dsm_condition
 
 /* Joins, with at least 64 MiB. */
 void kyocho_dsm_start(size_t bytes);
-/* Zeroed memory; it is never given back. From any node. */
+/* Allocates zeroed memory, which is never freed. On any node. */
 void *kyocho_dsm_malloc(size_t bytes);
 void kyocho_dsm_create(void (*work)(void));
 void kyocho_dsm_wait_for_end(void);
 void kyocho_dsm_end(void);
 
-/* Before the first CREATE, locking keeps nobody out, as nobody else is there. */
+/* Before the first CREATE there is only one process, and locking has no effect. */
 void kyocho_dsm_lock_init(kyocho_dsm_lock_t *lock);
 void kyocho_dsm_lock(const kyocho_dsm_lock_t *lock);
 void kyocho_dsm_unlock(const kyocho_dsm_lock_t *lock);
-/* The same, publishing: who takes the lock next sees all that this process knows, and not only what was written under the lock. */
+/* Unlocks and publishes: the next holder sees all writes that this process knows, and not only those
+ * made under the lock. */
 void kyocho_dsm_unlock_all(const kyocho_dsm_lock_t *lock);
 
-/* Of all processes: `processes` (0: not said) must be their number. */
+/* Waits for all processes. `processes` must be their number, or 0. */
 void kyocho_dsm_barrier_of(long processes);
 
-/* A word that processes wait for. Who has waited sees what was written before it was set, since the last barrier and by whomever. */
+/* A word that processes wait for. After the wait a process sees all writes since the last barrier, by
+ * any process, that were made before the flag was set. */
 void kyocho_dsm_flag_init(kyocho_dsm_flag_t *flag);
 void kyocho_dsm_flag_set(kyocho_dsm_flag_t *flag, uint32_t value);
 void kyocho_dsm_flag_wait(kyocho_dsm_flag_t *flag, uint32_t value);
 
-/* Gives the lock back, publishing; waits for a signal; takes the lock again. One lock goes with a condition variable as long as somebody waits. */
+/* Releases the lock and publishes, waits for a signal, and acquires the lock again. While processes
+ * wait on a condition variable, all of them use the same lock. */
 void kyocho_dsm_condition_init(kyocho_dsm_condition_t *condition);
 void kyocho_dsm_condition_wait(kyocho_dsm_condition_t *condition, const kyocho_dsm_lock_t *lock);
-/* Wakes who has waited longest, or all. The caller has held the lock since they began to wait, or wakes nobody. */
+/* Wakes the process that has waited longest, or all. Has no effect unless the caller has held the lock
+ * since they began to wait. */
 void kyocho_dsm_condition_signal(const kyocho_dsm_condition_t *condition, int all);
 
-/* 0 to `last`, each once; then, when all of `processes` have come for more, -1 for each, and the next round. */
+/* Returns 0 to `last`, each once. Once all `processes` have asked for more, each gets -1, and the next
+ * round begins. */
 void kyocho_dsm_counter_init(kyocho_dsm_counter_t *counter);
 long kyocho_dsm_counter_next(kyocho_dsm_counter_t *counter, long last, long processes);
 
-/* Microseconds of the calendar. */
+/* Microseconds of calendar time. */
 unsigned long kyocho_dsm_clock(void);
 
 #ifdef __cplusplus

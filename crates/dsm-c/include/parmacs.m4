@@ -5,9 +5,10 @@ dnl     m4 $(pkg-config --variable=parmacs kyocho-dsm) water.C >water.c      eac
 dnl     cc *.c $(pkg-config --cflags --libs kyocho-dsm) -lm -o water
 dnl     kyocho dsm run -n 4 ./water <input                                   as many nodes as the program has processes
 dnl
-dnl CREATE(f) and WAIT_FOR_END(n) as in SPLASH and SPLASH-2; CREATE(f, n) as in SPLASH-3: n - 1 processes beside the caller, which
-dnl runs f as well. With m4 -DRELEASE_CONSISTENCY, locks hand on all that was written before they are given back, and not only what was written
-dnl under them: for programs that put work into queues under a lock, and what it is about elsewhere. It costs as much as is written. A macro of a statement may stand with a semicolon after it or without.
+dnl CREATE(f) and WAIT_FOR_END(n) are those of SPLASH and SPLASH-2. CREATE(f, n) is that of SPLASH-3: n - 1 processes beside the
+dnl caller, which runs f as well. With m4 -DRELEASE_CONSISTENCY, a lock passes on all writes before its release, and not only those
+dnl made under it. Programs need that if they queue work under a lock and write the data of the work without it. The cost is that of
+dnl sending the writes. A macro that is a statement may be followed by a semicolon.
 
 define(EXTERN_ENV, `
 #include <fcntl.h>
@@ -18,7 +19,7 @@ define(EXTERN_ENV, `
 #include <sys/time.h>
 #include <kyocho-dsm.h>
 ')
-dnl All nodes run what comes before MAIN_INITENV, those other than 0 in silence: from before main on, as a program may flush what it prints.
+dnl All nodes run the code before MAIN_INITENV. Those other than 0 print nothing, from before main on.
 define(MAIN_ENV, `EXTERN_ENV
 __attribute__((weak)) int kyocho_dsm_output = -1;
 __attribute__((constructor)) static void kyocho_dsm_hush(void) {
@@ -51,7 +52,7 @@ define(CREATE, `ifelse($#, `1', `{ kyocho_dsm_create((void (*)(void))($1)); }',
 }')')
 define(WAIT_FOR_END, `{ kyocho_dsm_wait_for_end(); }')
 
-dnl These two end a statement; programs of SPLASH-2 rely on it. In an expression they have an F.
+dnl These two end a statement, on which programs of SPLASH-2 rely. Use the variants with F in expressions.
 define(G_MALLOC, `kyocho_dsm_malloc($1);')
 define(NU_MALLOC, `kyocho_dsm_malloc($1);')
 define(G_MALLOC_F, `kyocho_dsm_malloc($1)')

@@ -1,4 +1,4 @@
-//! Functions that return an error number: all that a Rust program can ask for.
+//! Functions that return an error number: everything that a Rust program can ask for.
 #![expect(unsafe_code, reason = "exports symbols and follows C's pointers")]
 
 use core::ffi::{c_char, c_int, c_void};
@@ -83,7 +83,7 @@ fn placement_of(placement: c_int, node: u32) -> Result<Placement> {
     }
 }
 
-/// Some bytes of this process.
+/// A range of addresses in this process.
 fn addresses_of(first: *const c_void, bytes: usize) -> Range<usize> {
     first.addr()..first.addr().saturating_add(bytes)
 }
@@ -95,7 +95,7 @@ fn in_shared_memory(pages: Option<Vec<PageId>>) -> Result<Vec<PageId>> {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_dsm_join(settings: *const CSettings) -> c_int {
     answer(|| {
-        // SAFETY: null, or what the header says.
+        // SAFETY: null, or what the header promises.
         let settings = unsafe { settings.as_ref() }.map_or_else(Settings::default, |given| {
             Settings { memory_bytes: given.memory_bytes, locks: given.locks }
         });
@@ -146,7 +146,7 @@ unsafe extern "C" fn kyocho_dsm_error(text: *mut c_char, bytes: usize) -> usize 
     let words = words();
     if !text.is_null() && bytes > 0 {
         let kept = words.len().min(bytes - 1);
-        // SAFETY: the caller's promise: room for `bytes`, of which `kept` are fewer.
+        // SAFETY: the caller's promise: room for `bytes`, and `kept` is less.
         unsafe { text.copy_from_nonoverlapping(words.as_ptr().cast(), kept) };
         // SAFETY: as above.
         let end = unsafe { text.add(kept) };
@@ -181,7 +181,7 @@ unsafe extern "C" fn kyocho_dsm_region(number: *mut u32, region: *const CRegion)
         // SAFETY: the caller's promise: null, or room for a number.
         let number =
             unsafe { number.as_mut() }.ok_or_else(|| invalid("no place for the number"))?;
-        // SAFETY: null, or what the header says.
+        // SAFETY: null, or what the header promises.
         let wanted =
             unsafe { region.as_ref() }.ok_or_else(|| invalid("the region is a null pointer"))?;
         let settings = RegionSettings {

@@ -1,4 +1,5 @@
-//! Condition variables of PARMACS programs: a number, and the lock of those who wait, which whoever signals has held since.
+//! Condition variables of PARMACS programs: a number, and the lock of the waiting processes, which
+//! a signalling process has held since they began to wait.
 #![expect(unsafe_code, reason = "exports symbols and touches objects of C")]
 
 use core::ffi::c_int;
@@ -9,12 +10,12 @@ use crate::node::{Failure, or_end, with};
 use crate::objects::{Lock, read, write};
 use crate::program::{is_shared, new_lock};
 
-/// `kyocho_dsm_condition_t`; number 0 is none.
+/// `kyocho_dsm_condition_t`; number 0: not initialised.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Condition {
     number: u32,
-    /// None: nobody has waited.
+    /// 0: no process has waited.
     lock: Lock,
 }
 
@@ -43,7 +44,7 @@ unsafe extern "C" fn kyocho_dsm_condition_wait(place: *mut Condition, lock: *con
             return Err(Failure::Invalid(alone.to_owned()));
         }
         if condition.lock != lock {
-            // SAFETY: C's promise; the lock is held, so who signals sees it.
+            // SAFETY: C's promise; the lock is held, so a signalling process sees the write.
             unsafe { write(place, Condition { lock, ..condition }) }?;
         }
         lock.publish()?;

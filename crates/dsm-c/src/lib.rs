@@ -1,18 +1,20 @@
-//! `libkyocho-dsm`: memory shared across nodes, for C. What each function promises is said once, in `include/kyocho-dsm.h`.
+//! `libkyocho-dsm`: memory shared across nodes, for C. `include/kyocho-dsm.h` documents each
+//! function.
 //!
 //! ```text
-//!   C caller ──► calls: every error a number, its words kept ──────────────┐
+//!   C caller ──► calls: returns error numbers, keeps the message ──────────┐
 //!   C program in PARMACS macros (include/parmacs.m4)                       ├──► node: this thread's `Dsm` ──► kyocho-dsm
-//!            ──► program, objects, conditions: an error ends it by words ──┘
+//!            ──► program, objects, conditions: an error ends the program ──┘
 //! ```
 //!
-//! A PARMACS program allocates and initialises on one process and then creates others like it. Here every node runs the whole
-//! initialisation, with equal addresses; at the first `CREATE` all cross a barrier where only what node 0 wrote counts. From then on
-//! node K runs what the K-th `CREATE` was given, and node 0 goes on as the program's first process.
+//! A PARMACS program allocates and initialises in one process and then creates copies of it. Here
+//! every node runs the whole initialisation, with equal addresses. At the first `CREATE` all nodes
+//! cross a barrier, where only the writes of node 0 count. From then on node K runs the function of
+//! the K-th `CREATE`, and node 0 continues as the program's first process.
 //!
-//! **Invariant:** no panic crosses the border.
+//! **Invariant:** no panic unwinds into C.
 //!
-//! **Invariant:** only what `kyocho-dsm.h` declares is exported, under the same name (`tests/header.rs`).
+//! **Invariant:** the library exports exactly what `kyocho-dsm.h` declares (`tests/header.rs`).
 
 mod calls;
 mod conditions;

@@ -1,4 +1,4 @@
-//! The node of this thread, or its seat at one, and its errors as C sees them.
+//! The node of this thread, or its seat at a node; errors as C sees them.
 
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -9,52 +9,52 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kyocho_dsm::{Aside, Dsm, DsmError, Error, Hand, Hindrance, Instead, Seat};
 
-/// Exit code of a program that cannot go on, as where a page is lost.
+/// Exit code of a program that cannot continue, for example because a page is lost.
 pub(crate) const EXIT_LOST: i32 = 75;
 
-/// What a thread is to its node.
+/// The relation of a thread to its node.
 pub(crate) enum Mine {
-    /// Its only thread.
+    /// The node's only thread.
     Node(Dsm),
-    /// It has joined, and others have seats in its place.
+    /// The thread that joined, while others have seats.
     Aside(Aside),
-    /// One of those.
+    /// A thread with a seat.
     Hand(Hand<'static>),
 }
 
-/// Seats that nobody has taken.
+/// Seats that no thread has taken.
 static SEATS: Mutex<Vec<Seat<'static>>> = Mutex::new(Vec::new());
 
 thread_local! {
     static MINE: RefCell<Option<Mine>> = const { RefCell::new(None) };
-    /// Why the last call failed.
+    /// The error of the last call.
     static WORDS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Why something was not done.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The library's own answer.
+    /// An error of `kyocho-dsm`.
     Dsm(Error),
     /// This thread has no node.
     NotJoined,
-    /// It has one already.
+    /// This thread has a node already.
     Joined,
-    /// It stands aside for those with seats.
+    /// Threads with seats use the node.
     Aside,
-    /// There are seats still.
+    /// Some seats are still taken.
     Seated,
     /// There are no seats.
     NoSeat,
-    /// Only the thread that joined can do that, while it is its node's only one.
+    /// Only the thread that joined may do this, and only while it is the node's only thread.
     NotWhole,
-    /// A lock was not to be had at once.
+    /// The lock was not available at once.
     Busy,
-    /// It was not to be had in time.
+    /// The lock was not available in time.
     TimedOut,
-    /// What C passed cannot be.
+    /// An argument from C is invalid.
     Invalid(String),
-    /// A defect of the library, told on standard error.
+    /// An internal error of the library, reported on standard error.
     Panicked,
 }
 
@@ -87,7 +87,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// Its error number.
+    /// The error number.
     fn number(&self) -> c_int {
         match self {
             Self::Dsm(Error::Protocol(why)) => match why {
@@ -119,7 +119,7 @@ impl Failure {
     }
 }
 
-/// What is told where a region was not made.
+/// The error number for a region that was not created.
 fn discord(instead: Instead) -> c_int {
     match instead {
         Instead::Hindered(Hindrance::Host(number)) => {
@@ -131,7 +131,7 @@ fn discord(instead: Instead) -> c_int {
 
 pub(crate) type Result<T> = core::result::Result<T, Failure>;
 
-/// Runs `body` for C: 0, or the number of its error.
+/// Runs `body` for C. Returns 0, or the number of its error.
 pub(crate) fn answer(body: impl FnOnce() -> Result<()>) -> c_int {
     match caught(body) {
         Ok(()) => 0,
@@ -142,7 +142,7 @@ pub(crate) fn answer(body: impl FnOnce() -> Result<()>) -> c_int {
     }
 }
 
-/// Runs `body` for a program that cannot be told of an error: says it and ends the program.
+/// Runs `body` for a program that gets no errors. An error is printed and ends the program.
 pub(crate) fn or_end<T>(body: impl FnOnce() -> Result<T>) -> T {
     caught(body).unwrap_or_else(|why| {
         let rank = with(|dsm| Ok(dsm.rank())).unwrap_or(0);
@@ -151,10 +151,10 @@ pub(crate) fn or_end<T>(body: impl FnOnce() -> Result<T>) -> T {
     })
 }
 
-/// Writes a line in one piece, as other nodes write at the same time.
+/// Writes a line with one call, because other nodes may write at the same time.
 fn say(text: &str) {
     use std::io::Write;
-    // A closed standard error leaves nobody to tell.
+    // If standard error is closed, the line is lost.
     let _told = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
@@ -162,17 +162,17 @@ fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Failure::Panicked))
 }
 
-/// The words of the last error.
+/// The message of the last error.
 pub(crate) fn words() -> String {
     WORDS.with_borrow(Clone::clone)
 }
 
-/// Does something with what this thread is to its node.
+/// Calls a function with the thread's relation to its node.
 pub(crate) fn with_mine<T>(body: impl FnOnce(&mut Mine) -> Result<T>) -> Result<T> {
     MINE.with_borrow_mut(|mine| body(mine.as_mut().ok_or(Failure::NotJoined)?))
 }
 
-/// Does something with this thread's node, which is its own.
+/// Calls a function with the node of which this thread is the only one.
 pub(crate) fn with<T>(body: impl FnOnce(&mut Dsm) -> Result<T>) -> Result<T> {
     with_mine(|mine| match mine {
         Mine::Node(dsm) => body(dsm),
@@ -181,7 +181,7 @@ pub(crate) fn with<T>(body: impl FnOnce(&mut Dsm) -> Result<T>) -> Result<T> {
     })
 }
 
-/// The same for what the only thread of a node and one of several do alike.
+/// The same for calls that an only thread and one of several have in common.
 macro_rules! with_either {
     (|$node:ident| $body:expr) => {
         $crate::node::with_mine(|mine| match mine {
@@ -193,7 +193,7 @@ macro_rules! with_either {
 }
 pub(crate) use with_either;
 
-/// Gives this thread a node.
+/// Makes this thread the only thread of a node.
 pub(crate) fn enter(join: impl FnOnce() -> Result<Dsm>) -> Result<()> {
     become_what(|| Ok(Mine::Node(join()?)))
 }
@@ -208,7 +208,7 @@ fn become_what(make: impl FnOnce() -> Result<Mine>) -> Result<()> {
     })
 }
 
-/// Takes it away in good order.
+/// Leaves the node.
 pub(crate) fn leave() -> Result<()> {
     let node = MINE.with_borrow_mut(|mine| match mine.take() {
         Some(Mine::Node(dsm)) => Ok(dsm),
@@ -224,12 +224,12 @@ fn seats() -> MutexGuard<'static, Vec<Seat<'static>>> {
     SEATS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets so many threads share this thread's node in its place.
+/// Lets so many threads share the node in place of this thread.
 pub(crate) fn share(threads: u16) -> Result<()> {
     MINE.with_borrow_mut(|mine| match mine.take() {
         Some(Mine::Node(dsm)) => {
             let (aside, mut new) = dsm.stand_aside(threads);
-            // None are left of a node that was there before: it had them back.
+            // All seats of an earlier node were given back.
             seats().append(&mut new);
             *mine = Some(Mine::Aside(aside));
             Ok(())
@@ -241,7 +241,7 @@ pub(crate) fn share(threads: u16) -> Result<()> {
     })
 }
 
-/// Why a thread is not its node's only one.
+/// Why a thread is not the only thread of its node.
 fn not_whole(mine: Option<&Mine>) -> Failure {
     match mine {
         None => Failure::NotJoined,
@@ -250,7 +250,7 @@ fn not_whole(mine: Option<&Mine>) -> Failure {
     }
 }
 
-/// Gives this thread a seat.
+/// Takes a seat for this thread.
 pub(crate) fn sit() -> Result<()> {
     become_what(|| {
         let seat = seats().pop().ok_or(Failure::NoSeat)?;
@@ -258,7 +258,7 @@ pub(crate) fn sit() -> Result<()> {
     })
 }
 
-/// Takes this thread's seat away.
+/// Gives this thread's seat back.
 pub(crate) fn rise() -> Result<()> {
     MINE.with_borrow_mut(|mine| match mine {
         Some(Mine::Hand(_)) => {
@@ -270,7 +270,7 @@ pub(crate) fn rise() -> Result<()> {
     })
 }
 
-/// Makes this thread its node's only one again.
+/// Makes this thread the only thread of its node again.
 pub(crate) fn unshare() -> Result<()> {
     MINE.with_borrow_mut(|mine| match mine.take() {
         Some(Mine::Aside(aside)) => {

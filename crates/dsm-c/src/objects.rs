@@ -1,4 +1,5 @@
-//! Objects of PARMACS programs, which lie in memory of C, mostly shared: a lock is its number, and the others have one.
+//! Objects of PARMACS programs, in memory of C, which is mostly shared. A lock is a number; the
+//! other objects contain one.
 #![expect(unsafe_code, reason = "exports symbols and touches objects of C")]
 
 use core::ffi::c_long;
@@ -9,7 +10,7 @@ use kyocho_dsm::{ConditionId, LockId, Mode, Who};
 use crate::node::{Failure, Result, or_end, with};
 use crate::program::{barrier, is_shared, new_lock};
 
-/// `kyocho_dsm_lock_t`; number 0 is none.
+/// `kyocho_dsm_lock_t`; number 0: not initialised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Lock {
@@ -33,7 +34,7 @@ struct Counter {
     next: c_long,
 }
 
-/// What a flag's waiters wait on.
+/// The condition on which processes wait for a flag.
 const CHANGED: ConditionId = ConditionId(0);
 
 impl Lock {
@@ -52,7 +53,7 @@ impl Lock {
         Ok(LockId(self.number))
     }
 
-    /// Before the work begins there is one process, which nobody can keep out.
+    /// Before the first `CREATE` there is one process: nothing is locked.
     fn acquire(self) -> Result<()> {
         let id = self.id()?;
         if is_shared()? { with(|dsm| Ok(dsm.acquire(id, Mode::Exclusive)?)) } else { Ok(()) }
@@ -63,13 +64,13 @@ impl Lock {
         if is_shared()? { with(|dsm| Ok(dsm.release(id)?)) } else { Ok(()) }
     }
 
-    /// All that is known here goes with the lock.
+    /// Publishes all known writes with the lock.
     pub(crate) fn publish(self) -> Result<()> {
         let id = self.id()?;
         if is_shared()? { with(|dsm| Ok(dsm.publish(id)?)) } else { Ok(()) }
     }
 
-    /// Does something under the lock.
+    /// Calls a function under the lock.
     fn under<T>(self, body: impl FnOnce() -> T) -> Result<T> {
         self.acquire()?;
         let done = body();
@@ -78,15 +79,15 @@ impl Lock {
     }
 }
 
-/// There is nothing at all.
+/// A null pointer was passed.
 fn null() -> Failure {
     Failure::Invalid("a null pointer in place of an object".to_owned())
 }
 
-/// Reads what C has at `place`.
+/// Reads the value at `place`.
 ///
 /// # Safety
-/// `place` is null or leads to a value.
+/// `place` is null or points to a value.
 pub(crate) unsafe fn read<T: Copy>(place: *const T) -> Result<T> {
     if place.is_null() {
         return Err(null());
@@ -95,7 +96,7 @@ pub(crate) unsafe fn read<T: Copy>(place: *const T) -> Result<T> {
     Ok(unsafe { place.read_volatile() })
 }
 
-/// Makes an object at `place`.
+/// Writes an object to `place`.
 ///
 /// # Safety
 /// `place` is null or has room for a value.
@@ -150,7 +151,7 @@ unsafe extern "C" fn kyocho_dsm_flag_init(place: *mut Flag) {
 /// The lock and the word of a flag.
 ///
 /// # Safety
-/// `place` is null or leads to a flag.
+/// `place` is null or points to a flag.
 unsafe fn parts_of(place: *mut Flag) -> Result<(Lock, *mut u32)> {
     if place.is_null() {
         return Err(null());
@@ -172,7 +173,7 @@ unsafe extern "C" fn kyocho_dsm_flag_set(place: *mut Flag, value: u32) {
         // SAFETY: a word of the flag.
         unsafe { ptr::write_volatile(set, value) };
         if value != 0 {
-            // Who waits for a flag expects all that was written before.
+            // A process that has waited for a flag expects to see all earlier writes.
             lock.publish()?;
         }
         if is_shared()? {
@@ -230,7 +231,7 @@ unsafe extern "C" fn kyocho_dsm_counter_next(
         if taken <= last {
             return Ok(taken);
         }
-        // All are here when the last has none left: the next round begins.
+        // All processes have asked for more: the next round begins.
         barrier(processes)?;
         lock.under(|| {
             // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! The standard output of a node that does what others do as well: nobody is to see it twice.
+//! The standard output of a node that repeats what other nodes do: it must appear only once.
 #![expect(unsafe_code, reason = "writes out what stdio holds")]
 
 use core::ptr;
@@ -12,13 +12,13 @@ use crate::node::{Failure, Result};
 /// The descriptor of the standard output.
 const OUTPUT: u32 = 1;
 
-/// Writes out what stdio holds.
+/// Flushes the buffers of stdio.
 pub(crate) fn flush() {
     // SAFETY: null means all streams.
     let _failed = unsafe { libc::fflush(ptr::null_mut()) };
 }
 
-/// Lets nothing of the standard output be seen; what was there.
+/// Redirects standard output to nowhere. Returns the descriptor that it had.
 pub(crate) fn silence() -> Result<OwnedFd> {
     flush();
     let before = std::io::stdout().as_fd().try_clone_to_owned();
@@ -28,7 +28,7 @@ pub(crate) fn silence() -> Result<OwnedFd> {
     Ok(before)
 }
 
-/// Makes the standard output another file.
+/// Replaces standard output.
 pub(crate) fn redirect(to: &OwnedFd) -> Result<()> {
     flush();
     descriptor::replace(OUTPUT, to.as_fd()).map_err(Error::Host)?;

@@ -1,12 +1,13 @@
-//! A program in PARMACS macros: its phases, its memory.
+//! A program in PARMACS macros: its phases and its memory.
 //!
 //! ```text
 //!   node 0   start ─ initialisation ─ first create ═╗ barrier ─ ... ─ work ─ wait_for_end ═╗ barrier ─ results ─ end ═╗ barrier
 //!   node K   start ─ initialisation ─ Kth create ═══╝ ─ its function ─────────────────────╝ ─────────────────────────╝ exit
-//!                    in silence                     writes of node 0 alone count
+//!                    without output                 only writes of node 0 count
 //! ```
 //!
-//! The first page of the memory says how much is given out; after the first barrier that is written under lock [`HEAP`].
+//! The first page of the memory contains how much is allocated. After the first barrier that word
+//! is written under lock [`HEAP`].
 #![expect(unsafe_code, reason = "exports symbols and touches shared memory")]
 
 use core::cell::RefCell;
@@ -20,39 +21,40 @@ use kyocho_sys::memory::PAGE_BYTES;
 use crate::node::{Failure, Result, enter, leave, or_end, with};
 use crate::output::{flush, redirect, silence};
 
-/// Locks of a program at most, but for [`HEAP`]; one costs memory once it is taken.
+/// Locks of a program, at most, beside [`HEAP`]. A lock costs memory once it is used.
 const LOCKS_MAX: u32 = 1 << 20;
-/// The lock of the memory that is given out.
+/// The lock of the allocator.
 const HEAP: LockId = LockId(0);
-/// As much memory a program gets, should it ask for less: many ask for less than they use.
+/// A program gets at least this much memory: many ask for less than they use.
 const MEMORY_BYTES_MIN: usize = 64 << 20;
-/// Small pieces of memory lie as `malloc` lets them.
+/// Alignment of small pieces of memory, as in `malloc`.
 const ALIGNMENT: usize = 16;
 /// A function of C that a process runs.
 type Work = extern "C" fn();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// All nodes do the same.
+    /// All nodes run the same code.
     Initialising,
-    /// Each does its part.
+    /// Each node runs its own part.
     Working,
-    /// Node 0 alone works.
+    /// Only node 0 works.
     Ended,
 }
 
 #[derive(Debug)]
 struct Program {
-    /// Where the shared memory lies, and how much there is.
+    /// Address and size of the shared memory.
     memory: usize,
     bytes: usize,
     phase: Phase,
     /// Processes created.
     created: u16,
-    /// Locks given out: by all nodes alike until the work begins, then by each its own.
+    /// Locks allocated: the same on all nodes until the work begins, then from a range of each
+    /// node.
     locks: u32,
     own_locks: u32,
-    /// The standard output of a node that is silent.
+    /// The standard output of a node that prints nothing yet.
     output: Option<OwnedFd>,
 }
 
@@ -64,17 +66,17 @@ fn not_begun() -> Failure {
     Failure::Invalid("the program has not started: use MAIN_INITENV first".to_owned())
 }
 
-/// Does something with this thread's program.
+/// Calls a function with this thread's program.
 fn with_program<T>(body: impl FnOnce(&mut Program) -> Result<T>) -> Result<T> {
     PROGRAM.with_borrow_mut(|program| body(program.as_mut().ok_or_else(not_begun)?))
 }
 
-/// The same with its node.
+/// Calls a function with this thread's program and its node.
 fn with_both<T>(body: impl FnOnce(&mut Program, &mut Dsm) -> Result<T>) -> Result<T> {
     with_program(|program| with(|dsm| body(program, dsm)))
 }
 
-/// Whether several processes are at work.
+/// Whether several processes are working.
 pub(crate) fn is_shared() -> Result<bool> {
     with_program(|program| Ok(program.phase == Phase::Working))
 }
@@ -96,7 +98,7 @@ impl Program {
         Ok(program)
     }
 
-    /// How many bytes are given out.
+    /// Number of allocated bytes.
     fn used(&self) -> u64 {
         let place = ptr::with_exposed_provenance::<u64>(self.memory);
         // SAFETY: the first word of shared memory, which is mapped as long as the program runs.
@@ -125,7 +127,7 @@ impl Program {
         Ok(self.memory + first)
     }
 
-    /// All nodes are as node 0 is; from now on each goes its way.
+    /// Makes all nodes equal to node 0. From now on they differ.
     fn work(&mut self, dsm: &mut Dsm) -> Result<()> {
         if dsm.rank() > 0 {
             dsm.forget_writes()?;
@@ -138,7 +140,7 @@ impl Program {
         Ok(())
     }
 
-    /// Another process: whether this node is to be it.
+    /// Creates a process. Returns whether this node is to run it.
     fn create(&mut self, dsm: &mut Dsm) -> Result<bool> {
         self.created += 1;
         let (created, rank, nodes) = (self.created, dsm.rank(), dsm.nodes());
@@ -155,7 +157,7 @@ impl Program {
         Ok(is_mine)
     }
 
-    /// All created processes have come to their ends.
+    /// Waits until all created processes have ended.
     fn wait_for_end(&mut self, dsm: &mut Dsm) -> Result<()> {
         if self.created + 1 != dsm.nodes() {
             return Err(not_created(dsm, self.created));
@@ -167,14 +169,14 @@ impl Program {
         Ok(())
     }
 
-    /// The number of a lock that nobody has.
+    /// Allocates the number of a lock.
     fn new_lock(&mut self, dsm: &Dsm) -> Result<u32> {
         let (rank, nodes) = (u32::from(dsm.rank()), u32::from(dsm.nodes()));
         let number = if self.phase == Phase::Initialising {
             self.locks += 1;
             self.locks
         } else {
-            // Nodes go their own ways, so each takes numbers that are its own.
+            // The nodes differ from now on, so each uses its own range of numbers.
             self.own_locks += 1;
             self.locks.saturating_add(self.own_locks.saturating_mul(nodes)) + rank
         };
@@ -185,12 +187,12 @@ impl Program {
     }
 }
 
-/// The number of a lock that nobody has.
+/// Allocates the number of a lock, on this node.
 pub(crate) fn new_lock() -> Result<u32> {
     with_both(|program, dsm| program.new_lock(dsm))
 }
 
-/// Crosses a barrier of so many processes (0: of all).
+/// Crosses a barrier of so many processes; 0: of all.
 pub(crate) fn barrier(processes: c_long) -> Result<()> {
     with_both(|program, dsm| {
         let nodes = dsm.nodes();

@@ -7,7 +7,7 @@ use std::process::Command;
 use kyocho_dsm_c as _; // has the libraries built
 use kyocho_sys::skip::skip;
 
-/// Names of functions in C's declarations: what stands before an opening parenthesis, outside of comments.
+/// Names of functions in C declarations: words before an opening parenthesis, outside of comments.
 fn declared(header: &str) -> BTreeSet<String> {
     let mut parts = header.split("/*");
     let first = parts.next().unwrap_or("").to_owned();

@@ -1,5 +1,6 @@
-//! Programs in C and in PARMACS macros: compiled against an installed tree, linked statically and dynamically, run as nodes. They
-//! check themselves and are judged by what they print.
+//! Programs in C and in PARMACS macros. They are compiled against an installed tree, linked
+//! statically and dynamically, and run as nodes. They check themselves; the tests check what they
+//! print.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use std::net::TcpListener;
@@ -14,7 +15,7 @@ use kyocho_dsm_c as _; // has the libraries built
 use kyocho_sys::descriptor::{Inheritance, set_inheritance};
 use kyocho_sys::skip::skip;
 
-/// Longer than any program may run.
+/// Longer than any program takes.
 const WATCHDOG_SECONDS: &str = "120";
 const STRICT: [&str; 7] =
     ["-pthread", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1"];
@@ -35,7 +36,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// An installed tree of this test's own, removed at the end.
+/// An installed tree of this test, removed at the end.
 struct Prefix(PathBuf);
 
 impl Prefix {
@@ -46,7 +47,7 @@ impl Prefix {
         Self(path)
     }
 
-    /// What PARMACS macros in a file of `tests/c` come to.
+    /// Expands the PARMACS macros in a file of `tests/c`.
     fn expand(&self, name: &str) -> PathBuf {
         self.expand_with(&[], name)
     }
@@ -61,7 +62,7 @@ impl Prefix {
         expanded
     }
 
-    /// Links a program with the shared library as pkg-config says, or with the static one.
+    /// Links a program with the shared library according to pkg-config, or with the static one.
     fn compile(&self, source: &Path, linkage: Linkage) -> PathBuf {
         let program = self.0.join(source.file_stem().unwrap());
         let mut cc = Command::new("cc");
@@ -75,7 +76,8 @@ impl Prefix {
         program
     }
 
-    /// Runs so many nodes of a program; their exit codes, and what all of them said, in the order of ranks.
+    /// Runs so many nodes of a program. Returns their exit codes and their output, in the order of
+    /// ranks.
     fn run(
         &self,
         program: &Path,
@@ -92,7 +94,7 @@ impl Prefix {
         (codes, [all(|output| &output.stdout), all(|output| &output.stderr)])
     }
 
-    /// What so many nodes of a program say, which all end well.
+    /// The output of so many nodes of a program, all of which must succeed.
     fn said(&self, program: &Path, nodes: u16, arguments: &[&str]) -> String {
         let (codes, [said, errors]) = self.run(program, nodes, arguments);
         assert_eq!(codes, vec![Some(0); nodes.into()], "{nodes} nodes: {errors}");
@@ -107,7 +109,7 @@ impl Prefix {
         let secret = Secret::random().unwrap().to_hex();
         let start = |(listener, rank): (&TcpListener, u16)| {
             set_inheritance(listener.as_fd(), Inheritance::Inherited).unwrap();
-            // A lost signal is a test that fails, and not one that hangs.
+            // A lost signal makes the test fail instead of hang.
             let mut node = Command::new("timeout");
             node.arg(WATCHDOG_SECONDS)
                 .arg(program)
@@ -192,7 +194,7 @@ fn what_was_written_before_a_flag_is_seen_by_who_waited_for_it() {
     let program = prefix.compile(&prefix.expand("relay.C"), Linkage::Dynamic);
     for nodes in [1_u16, 2, 4] {
         let said = prefix.said(&program, nodes, &[&nodes.to_string()]);
-        // 1,000 places, four rounds of all processes.
+        // 1,000 items, four rounds of all processes.
         assert_eq!(said, format!("sum {}, 0 wrong\n", 4000 * nodes));
     }
 }
@@ -222,7 +224,7 @@ fn processes_wait_on_condition_variables_for_each_other() {
     let program = prefix.compile(&prefix.expand("buffer.C"), Linkage::Dynamic);
     for nodes in [2_u16, 4] {
         let said = prefix.said(&program, nodes, &[&nodes.to_string()]);
-        // 1 to 200 of each that puts in.
+        // 1 to 200 of each producer.
         assert_eq!(said, format!("sum {}, 0 left\n", 20_100 * u32::from(nodes) / 2));
     }
 }
@@ -239,7 +241,7 @@ fn a_program_in_parmacs_macros_comes_to_what_one_process_comes_to() {
     let results = |said: &str| said.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(alone.lines().next(), Some("4000 particles, 1 processes"));
     let said = prefix.said(&program, 3, &["3"]);
-    // One process prints, but for what each says when it works.
+    // One process prints, except for what each prints while it works.
     assert_eq!(said.matches("at work").count(), 3, "{said}");
     let said: String = said
         .lines()
