@@ -1,8 +1,9 @@
 //! Connections over a medium that a test controls.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
 use std::sync::{Arc, mpsc};
 
 use kyocho_sys::prim::thread;
