@@ -1,4 +1,4 @@
-//! A thread that panics in the middle of a step ends its node for all; a copy of the process, by
+//! A thread that panics in the middle of a step ends its node. A copy of the process, made by
 //! `fork`, is no node.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(unsafe_code, reason = "forks")]
@@ -17,7 +17,7 @@ use kyocho_dsm::{
     BarrierKind, Dsm, DsmError, Error, Layout, LockId, Mode, NodeId, Placement, Scheme,
 };
 
-/// Connections whose next message is a panic, once they are told.
+/// Connections that panic at the next message, once `next` is set.
 #[derive(Debug)]
 struct Panicking {
     next: Arc<AtomicBool>,
@@ -58,7 +58,7 @@ impl Transport for Panicking {
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// Ends the process of a test that hangs, until this is dropped.
+/// Ends the process of a test that hangs; dropping it stops that.
 struct Watchdog(Option<mpsc::Sender<()>>);
 
 impl Watchdog {
@@ -66,7 +66,7 @@ impl Watchdog {
         let (running, ended) = mpsc::channel();
         thread::spawn(move || {
             if ended.recv_timeout(WATCHDOG) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // Not by `eprintln`, whose output tests keep to themselves.
+                // `eprintln` would be captured by the test harness.
                 let _told = std::io::stderr().write_all(format!("{test}: it hangs\n").as_bytes());
                 std::process::exit(1);
             }
@@ -81,7 +81,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// Two nodes in this process; locks go round, so node 0 manages 0 and 2, node 1 manages 1 and 3.
+/// Two nodes in this process. Node 0 manages locks 0 and 2, node 1 locks 1 and 3.
 fn nodes(next: &Arc<AtomicBool>, program: impl Fn(Dsm) + Sync) {
     let regions = (0..4).map(|page| NodeId(page % 2)).collect::<Vec<_>>().into();
     let (words_a_page, scheme) = (WORDS_A_PAGE as u32, Scheme::LogAtManager);
@@ -133,7 +133,7 @@ fn a_panic_in_the_middle_of_a_step_ends_the_node_for_all() {
             let panicked = panicked.join().unwrap();
             let comes = scope.spawn(|| comes.take()?.acquire(LockId(1), Mode::Exclusive));
             let waited = waits.join();
-            // One of the two had the next message.
+            // One of the two sent the message that panicked.
             assert!(panicked || waited.is_err());
             if let Ok(waited) = waited {
                 assert!(matches!(waited, Err(Error::Host(_))), "{waited:?}");
@@ -144,7 +144,8 @@ fn a_panic_in_the_middle_of_a_step_ends_the_node_for_all() {
     });
 }
 
-/// How a copy of this process ends that does this: its exit code, or 128 and a signal's number.
+/// Runs `act` in a copy of this process. Returns its exit code, or 128 plus the number of the
+/// signal that ended it.
 fn in_copy(act: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child runs `act` alone and ends; no lock that it takes is held by another thread,
     // as a node refuses a copy before it takes one.

@@ -1,4 +1,4 @@
-//! Nodes for interpreters: every access is a call, by threads that have numbers.
+//! Nodes for interpreters: every access is a call, by threads that are named by numbers.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use std::thread;
@@ -12,7 +12,7 @@ use kyocho_dsm::{
 
 const LOCK: LockId = LockId(1);
 const FIRST: ThreadId = ThreadId::FIRST;
-/// Three words: some lie on two pages.
+/// Three words, so some elements lie on two pages.
 type Element = [u32; 3];
 
 /// Runs `program` on each of two nodes.
@@ -94,10 +94,10 @@ fn who_waits_can_give_up() {
             let has = node.acquire(FIRST, LOCK, Mode::Exclusive, Patience::Wait, &|| true);
             assert!(!has.unwrap(), "the other has it");
         }
-        // Who waits on a condition lets the lock go meanwhile.
+        // A thread that waits on a condition does not hold the lock meanwhile.
         node.barrier(FIRST, BarrierKind::Ordinary).unwrap();
         if node.rank() == 0 {
-            // Nobody signals; it has the lock again afterwards.
+            // No thread signals; the waiting thread has the lock again afterwards.
             node.wait(FIRST, LOCK, ConditionId(0), &|| true).unwrap();
             node.release(FIRST, LOCK).unwrap();
         }

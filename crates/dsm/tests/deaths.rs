@@ -1,4 +1,5 @@
-//! A node that dies at any of its messages: every other one is told its name, by an error of what it waits for, and none hangs.
+//! A node that dies at any of its messages. All other nodes get an error that names it, and none
+//! hangs.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,14 +17,14 @@ const NODES: u16 = 3;
 const LOCK: LockId = LockId(1);
 const CONDITION: ConditionId = ConditionId(0);
 
-/// A node's connections, which end without a word before it sends one message more than it may.
+/// A node's connections, which close before it sends more than `sends_max` messages.
 #[derive(Debug)]
 struct Mortal {
     me: u16,
     inner: Local,
     sends: AtomicU64,
     sends_max: u64,
-    /// Whether its own program knows.
+    /// Whether its own program has been told.
     told: AtomicBool,
 }
 
@@ -50,7 +51,7 @@ impl Transport for Mortal {
         if !self.is_dead() {
             return self.inner.take();
         }
-        // Its own program is to end as well: to it, all others are lost.
+        // Its own program must end as well: it is told that all others are lost.
         let peers = if self.told.swap(true, Ordering::AcqRel) { 0..0 } else { 0..NODES };
         let lost = |peer| Arrival::Lost(NodeId(peer), Cause::Closed);
         peers.filter(|peer| *peer != self.me).map(lost).collect()
@@ -73,7 +74,7 @@ impl Transport for Mortal {
     }
 }
 
-/// Every kind of call, with requests that other nodes answer and answers that they need.
+/// Every kind of call, including requests that other nodes answer and answers that they need.
 fn work(dsm: &mut Dsm) -> Result<(), Error> {
     let counter = dsm.allocate::<u32>(WORDS_A_PAGE, Placement::On(NodeId(0)))?;
     let pages = counter.pages(0..1);
@@ -81,7 +82,7 @@ fn work(dsm: &mut Dsm) -> Result<(), Error> {
         [BarrierKind::Ordinary, BarrierKind::SingleReadWrite].into_iter().enumerate()
     {
         dsm.acquire(LOCK, Mode::Exclusive)?;
-        // Where touching the page would end the program, this only fails.
+        // An access to the page would end the program; this call only fails.
         dsm.fetch(pages[0])?;
         let cell = &dsm.cells(&counter)[0];
         cell.set(cell.get() + 1);
@@ -100,7 +101,8 @@ fn work(dsm: &mut Dsm) -> Result<(), Error> {
     Ok(())
 }
 
-/// What each node came to, where `victim` may send so many messages; whether it had come to its last barrier.
+/// The results of all nodes if `victim` may send `sends_max` messages; whether the victim had
+/// reached its last barrier.
 fn come_to(scheme: Scheme, victim: u16, sends_max: u64) -> (Vec<Result<(), Error>>, bool) {
     let regions = (0..4).map(|page| NodeId(page % NODES)).collect::<Vec<_>>().into();
     let words_a_page = WORDS_A_PAGE as u32;
@@ -127,7 +129,7 @@ fn come_to(scheme: Scheme, victim: u16, sends_max: u64) -> (Vec<Result<(), Error
     (came, was_done.load(Ordering::Acquire))
 }
 
-/// Lets a node die at its first message, at its second, and so on until it lives to the end.
+/// Makes a node die at its first message, at its second, and so on, until it survives.
 fn die_everywhere(scheme: Scheme, victim: u16) {
     for sends_max in 0..200 {
         let (came, was_done) = come_to(scheme, victim, sends_max);
@@ -138,7 +140,7 @@ fn die_everywhere(scheme: Scheme, victim: u16) {
         for (node, came) in came.iter().enumerate().filter(|(node, _)| *node != usize::from(victim))
         {
             match came {
-                // Its last message let this one go.
+                // The victim's last message released this node.
                 Ok(()) => assert!(was_done, "node {node} missed nothing, {scheme:?}, {sends_max}"),
                 Err(Error::Protocol(DsmError::PeerLost(NodeId(dead), _))) => {
                     assert_eq!(*dead, victim, "node {node}, {scheme:?}, {sends_max}");

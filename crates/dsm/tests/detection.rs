@@ -1,4 +1,4 @@
-//! One suite for all ways to learn of writes, and for what a forbidden access is.
+//! One suite for all ways to detect writes, and for forbidden accesses.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "support/memory.rs"]
@@ -14,7 +14,7 @@ use memory::{Memory, PAGES};
 use proptest::prelude::*;
 
 impl Memory {
-    /// Another region of the same watch, which begins with this page.
+    /// Another region of the same watch, which starts with this page.
     fn beside(&self, first: u64) -> Self {
         let views = Arc::new(TwoViews::new(PAGES * PAGE_BYTES, None).unwrap());
         self.watch(|watch| watch.add(PageId(first), &views).unwrap());
@@ -108,7 +108,7 @@ fn an_open_page_is_written_unnoted_until_it_is_shown() {
     });
 }
 
-/// Far away, or right behind the first one.
+/// Far away, or right behind the first region.
 #[test]
 fn each_region_is_watched_as_the_first() {
     const FAR: u64 = 1 << 31;
@@ -123,7 +123,7 @@ fn each_region_is_watched_as_the_first() {
         let [at_last, behind] = [last as u64, PAGES as u64];
         assert_eq!(memory.written(), [at_last, behind, FAR + 5]);
         assert_eq!(memory.watch(|watch| watch.shown()), 4);
-        // Neighbours by number, and nowhere near each other.
+        // Their numbers are neighbours, their addresses are not.
         let both = [at_last, behind, behind + 1].map(PageId);
         memory.watch(|watch| watch.open(&both).unwrap());
         memory.write(last, 0, 4);
@@ -156,7 +156,7 @@ fn only_scanning_has_no_fault_for_a_write() {
     });
 }
 
-/// Longer than any way is kept that is not worth it.
+/// More intervals than any way is kept that is not worth it.
 const LONG: u32 = 400;
 
 #[test]
@@ -197,12 +197,12 @@ fn a_write_is_a_trap_where_asking_is_mostly_in_vain_until_there_are_many() {
     });
 }
 
-/// A page that is written to between the questions that change the way.
+/// A page that is written between the questions that change the way.
 #[test]
 fn nothing_is_forgotten_as_the_way_changes() {
     all("nothing_is_forgotten_as_the_way_changes", |memory| {
         for asked in 0..LONG {
-            // A page of the open ones parts the watched ones.
+            // An open page separates the watched pages.
             memory.watch(|watch| watch.open(&[PageId(3)]).unwrap());
             memory.write(3, 0, asked);
             let expected: &[u64] = if asked % 8 == 0 { &[1, 7] } else { &[] };
@@ -212,7 +212,7 @@ fn nothing_is_forgotten_as_the_way_changes() {
     });
 }
 
-/// Another thread writes to each page once, while the asking thread comes to where its way changes.
+/// Another thread writes to each page once, while the asking thread reaches the change of its way.
 #[test]
 fn a_write_in_the_middle_of_a_change_is_told() {
     for attempt in 0..300_usize {
@@ -234,7 +234,7 @@ fn a_write_in_the_middle_of_a_change_is_told() {
             }
         });
         told.append(&mut memory.written());
-        // Some twice, where the question came between the fault and the write.
+        // Some are reported twice, if the question came between the fault and the write.
         told.sort_unstable();
         told.dedup();
         assert_eq!(told, (0..PAGES as u64).collect::<Vec<_>>(), "attempt {attempt}");
@@ -279,7 +279,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was written has been told.
+/// Written pages are reported.
 fn told(model: &mut [Option<(bool, bool)>]) {
     for state in model.iter_mut().filter(|state| **state == Some((true, true))) {
         *state = Some((true, false));
@@ -292,7 +292,8 @@ proptest! {
     fn all_ways_tell_the_same(steps in prop::collection::vec(step(), 1..60)) {
         for detection in Detection::ALL {
             let Some(memory) = Memory::new("all_ways_tell_the_same", detection) else { continue };
-            // By page: hidden (None), or shown with whether it was written since; open ones are never told.
+            // By page: `None` if hidden, otherwise whether it was written since it was shown. Open
+            // pages are never reported.
             let mut model: [Option<(bool, bool)>; PAGES] = [None; PAGES];
             let mut value = 1000;
             for step in &steps {

@@ -1,4 +1,4 @@
-//! Noticing writes where the host refuses mappings: the kernel's notes need no more than one.
+//! Detecting writes on a host that refuses mappings: asking the kernel needs only one.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "support/memory.rs"]

@@ -1,4 +1,5 @@
-//! Peers that know the secret and do not keep to the protocol: what they send is a breach that is named, and changes nothing.
+//! Peers that know the secret and violate the protocol. Each violation is named in an error, and
+//! changes nothing.
 
 use std::sync::Arc;
 
@@ -18,14 +19,15 @@ const WORDS: u32 = 4;
 const TAKE: Call = Call::Acquire(LockId(0), Mode::Exclusive, Patience::Wait);
 const CROSS: Call = Call::Barrier(BarrierKind::Ordinary);
 
-/// Node `me` of three; each manages a page and a lock of its own rank, and node 0 barriers.
+/// Node `me` of three. Each node manages the page and the lock of its own rank, and node 0 the
+/// barriers.
 fn node(me: u16, scheme: Scheme) -> Node {
     let regions = (0..PAGES as u16).map(NodeId).collect::<Vec<_>>().into();
     let layout = Layout { nodes: NODES, regions, words_a_page: WORDS, locks: LOCKS, scheme };
     Node::new(NodeId(me), layout)
 }
 
-/// One event, with what it makes the node ask for at once.
+/// Processes an event, and what the node asks for at once.
 fn step(node: &mut Node, event: Event) -> Vec<Action> {
     let mut actions = node.step(event);
     let disowned: Vec<PageId> = actions
@@ -81,13 +83,13 @@ fn arrive() -> Message {
     }
 }
 
-/// All are at the barrier, and hold these locks.
+/// All nodes have arrived, and hold these locks.
 fn go_holding(held: Vec<(LockId, NodeId)>) -> Message {
     let kind = BarrierKind::Ordinary;
     Message::Go { time: 1, written: Vec::new(), held, moves: Vec::new(), kind }
 }
 
-/// A node is at the barrier, and says that it holds these locks.
+/// A node has arrived, and claims to hold these locks.
 fn arrive_holding(held: Vec<LockId>) -> Message {
     let kind = BarrierKind::Ordinary;
     Message::Arrive { time: 1, written: Vec::new(), held, moves: Vec::new(), kind }
@@ -185,7 +187,7 @@ fn who_waits_is_told_of_the_breach() {
     assert!(actions.contains(&Action::Return(ThreadId::FIRST, Err(error))), "{actions:?}");
 }
 
-/// A node that manages a lock waits for it: nobody else gives or refuses it.
+/// A node waits for a lock that it manages: no other node grants or refuses it.
 #[test]
 fn who_manages_a_lock_takes_it_from_nobody() {
     for scheme in [Scheme::LogAtManager, Scheme::LogAtLastHolder] {
@@ -223,7 +225,7 @@ fn nobody_fills_the_memory_with_messages_of_the_next_epoch() {
 #[test]
 fn nobody_fills_the_memory_with_bytes_of_the_next_epoch() {
     const MANY: usize = 1 << 16;
-    /// What may wait at most: twice that is enough to be sure of a bound.
+    /// What may wait, at most; twice as much shows whether there is a bound.
     const BYTES_MAX: usize = 1 << 25;
     let flush = Message::Flush(vec![update(0); MANY]);
     let flushes_max = BYTES_MAX / (MANY * size_of::<Update>());
@@ -243,7 +245,8 @@ fn what_one_peer_sends_too_early_leaves_room_for_another() {
     assert!(step(&mut node, Event::Message(NodeId(2), 1, signal)).is_empty(), "its first one");
 }
 
-/// What the program at node `me`, which waits at a barrier, is told when this comes from a peer.
+/// The actions of node `me`, whose program waits at a barrier, when this message arrives from a
+/// peer.
 fn told_at_barrier(me: u16, from: u16, message: Message) -> Vec<Action> {
     let mut node = node(me, Scheme::LogAtManager);
     step(&mut node, Event::Call(ThreadId::FIRST, CROSS));
@@ -256,9 +259,9 @@ fn a_lock_that_a_peer_cannot_hold_at_a_barrier_is_a_breach_of_that_peer() {
         // Lock 0, which node 0 has granted to nobody.
         (0, 1, arrive_holding(vec![LockId(0)]), 1, "Arrive"),
         (0, 1, arrive_holding(vec![LockId(1), LockId(1)]), 1, "Arrive"),
-        // Node 0 passes on what node 2 says of lock 1, which node 1 has granted to nobody.
+        // Node 0 forwards the claim of node 2 about lock 1, which node 1 has granted to no node.
         (1, 0, go_holding(vec![(LockId(1), NodeId(2))]), 2, "Arrive"),
-        // Node 1 has said nothing of it.
+        // Node 1 has not claimed it.
         (1, 0, go_holding(vec![(LockId(0), NodeId(1))]), 0, "Go"),
     ];
     for (me, from, message, broke, name) in cases {
@@ -320,7 +323,7 @@ fn thread() -> impl Strategy<Value = ThreadId> {
     (0..3_u16).prop_map(ThreadId)
 }
 
-/// In the first region, or in one that may be made.
+/// A page of the first region, or of one that may be created.
 fn page() -> impl Strategy<Value = PageId> {
     prop_oneof![4 => (0..PAGES).prop_map(PageId), 1 => (FAR..FAR + 2).prop_map(PageId)]
 }
@@ -358,7 +361,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 0..3)
 }
 
-/// Any message about what a layout may have.
+/// Any message about names that a layout may have.
 fn message() -> impl Strategy<Value = Message> {
     let held = prop::collection::vec(lock(), 0..2);
     let holders = prop::collection::vec((lock(), peer()), 0..2);
@@ -441,7 +444,7 @@ fn call() -> impl Strategy<Value = Call> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
-    /// One node that keeps to the protocol among peers that send anything in any order.
+    /// A node that keeps to the protocol, with peers that send anything in any order.
     #[test]
     fn no_message_breaks_a_node(
         holder in any::<bool>(),

@@ -1,4 +1,4 @@
-//! Strangers that connect where nodes come together, and say nothing or little: they keep nobody out.
+//! Strangers that connect while nodes join, and send nothing or little: they keep no node out.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::net::SocketAddr;
@@ -16,7 +16,7 @@ const SETTINGS: TcpSettings = TcpSettings {
     queue_bytes_max: 1 << 20,
 };
 
-/// Less than strangers can take together, and more than nodes need.
+/// Less time than all strangers together take, and more than nodes need.
 const JOIN_WITHIN: Duration = Duration::from_secs(20);
 
 fn listeners() -> (Vec<TcpListener>, Vec<SocketAddr>) {
@@ -36,7 +36,7 @@ fn clusters(addresses: &[SocketAddr]) -> [Cluster; 2] {
     })
 }
 
-/// Two nodes come together beside strangers, of whom `few` are there first.
+/// Two nodes join beside strangers, of which `few` connect first.
 fn join_beside<T>(few: impl FnOnce(SocketAddr) -> T, more: impl FnOnce(SocketAddr) + Send) {
     let (listeners, addresses) = listeners();
     let places = clusters(&addresses);
@@ -62,14 +62,14 @@ fn more_idle_connections_than_may_be_pending_keep_nobody_out() {
     join_beside(
         |_| {},
         |address| {
-            // Those that find no room any more, because all have come together, are refused.
+            // Strangers for which there is no room, because all nodes have joined, are refused.
             let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok();
             drop((0..300).map_while(connect).collect::<Vec<_>>());
         },
     );
 }
 
-/// Sends a letter byte by byte, until nobody takes it any more.
+/// Sends a letter byte by byte until the connection is closed.
 fn dribble(mut to: TcpStream) {
     let letter = [&[0, 1][..], &[7; 256]].concat();
     for byte in letter {
@@ -85,7 +85,7 @@ fn a_stranger_that_sends_byte_by_byte_keeps_nobody_out() {
     join_beside(
         |address| {
             let to = TcpStream::connect(address).unwrap();
-            // Ends with the connection.
+            // It ends with the connection.
             drop(thread::spawn(move || dribble(to)));
         },
         |_| {},

@@ -1,4 +1,5 @@
-//! A link delivers once and in order over every misbehaviour, and says when its peer is dead.
+//! A link delivers everything once and in order despite an unreliable network, and reports when its
+//! peer is dead.
 
 use kyocho_dsm::{Frame, Link, LinkSettings, Lost};
 use proptest::prelude::*;
@@ -21,7 +22,7 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// Frames on their way, with the tick of their arrival.
+/// Frames in transit, with the tick of their arrival.
 #[derive(Default)]
 struct Network {
     flying: Vec<(u64, Frame<u32>)>,
@@ -50,7 +51,7 @@ proptest! {
     ) {
         let (mut here, mut there) = (Link::new(SETTINGS, 0), Link::new(SETTINGS, 0));
         (0..count).for_each(|payload| here.send(payload));
-        // After the misbehaviour the network behaves.
+        // From here on the network is reliable.
         let mut fates = fates.into_iter().chain(core::iter::repeat(Fate::Delivered(0, None)));
         let (mut forth, mut back) = (Network::default(), Network::default());
         let mut arrived = Vec::new();
@@ -98,7 +99,7 @@ fn numbers_out_of_the_window_are_passed_over() {
     assert_eq!(link.receive(frame(SETTINGS.window), 1), Vec::<u32>::new());
     assert_eq!(link.receive(frame(u64::MAX), 1), Vec::<u32>::new());
     assert_eq!(link.receive(frame(0), 1), vec![0]);
-    // A confirmation of what was never sent confirms nothing.
+    // Confirming a frame that was never sent has no effect.
     link.send(7);
     link.receive(Frame { payload: None, expects: u64::MAX }, 1);
     let sent = link.poll(1).expect("the peer speaks");

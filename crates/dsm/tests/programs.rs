@@ -1,4 +1,5 @@
-//! Programs on real pages: several nodes in this process, over all transports that need no job, with every way to notice writes.
+//! Programs on real pages: several nodes in this process, over all transports that need no MPI job,
+//! with every way to detect writes.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::time::Duration;
@@ -48,7 +49,8 @@ fn increments_under_a_lock_all_count() {
     });
 }
 
-/// Some rounds of a stencil whose rows are divided: what each node sees at its end.
+/// Some rounds of a stencil whose rows are divided among the nodes. Returns what each node sees at
+/// its end.
 fn stencil(mut dsm: Dsm, kind: BarrierKind) -> (Vec<f64>, u64) {
     const ROWS: usize = 32;
     const COLUMNS: usize = PAGE_BYTES / size_of::<f64>();
@@ -129,7 +131,7 @@ fn what_is_owned_is_noticed_again_under_a_lock() {
             }
             dsm.barrier(BarrierKind::SingleReadWrite).unwrap();
         }
-        // Node 1 owns the page now. Both count in it under a lock.
+        // Node 1 owns the page now. Both nodes count in it under a lock.
         for _ in 0..10 {
             dsm.acquire(LOCK, Mode::Exclusive).unwrap();
             let cell = &dsm.cells(&array)[7];
@@ -193,7 +195,7 @@ fn snapshots_conditions_tries_and_moves_work_on_pages() {
 fn writes_that_are_forgotten_reach_nobody() {
     let program = |mut dsm: Dsm| {
         let array = dsm.allocate::<u32>(2 * WORDS_A_PAGE, Placement::Cyclic).unwrap();
-        // All do the same; what node 1 did is to count.
+        // All nodes do the same; only node 1's writes are to count.
         let me = u32::from(dsm.rank());
         dsm.cells(&array).iter().for_each(|cell| cell.set(me + 5));
         if me != 1 {
@@ -283,7 +285,7 @@ fn a_dead_node_is_named_to_whoever_waits_for_it_and_what_is_here_can_be_saved() 
             };
             let expected = if dsm.rank() == 0 { Subject::Lock(LOCK) } else { Subject::Barrier };
             assert_eq!(waited.as_ref().err().and_then(lost), Some(expected), "{waited:?}");
-            // Its writer is its manager: nobody else has had it.
+            // Its writer manages it: no other node has had a copy.
             let page = array.pages(2 * WORDS_A_PAGE..2 * WORDS_A_PAGE + 1)[0];
             let fetched = dsm.fetch(page).unwrap_err();
             assert_eq!(lost(&fetched), Some(Subject::Page(page)));
@@ -292,8 +294,9 @@ fn a_dead_node_is_named_to_whoever_waits_for_it_and_what_is_here_can_be_saved() 
     }
 }
 
-/// Each node writes a page of its own, in some rounds words, in some all of it, in some nothing, and for a while nothing at all; looks at all
-/// pages, then at some alone; now and then adds up under a lock. What is watched, compared, in sight and brought unasked changes meanwhile.
+/// Each node writes a page of its own: in some rounds words, in some the whole page, in some
+/// nothing, and for a while never. It reads all pages, then some of them, and now and then adds up
+/// under a lock. So pages become watched, compared, kept in sight and sent unasked.
 #[test]
 fn habits_come_and_go_and_nothing_is_missed() {
     const ROUNDS: u32 = 120;

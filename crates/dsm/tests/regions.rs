@@ -1,4 +1,5 @@
-//! Regions far apart in a space of 2^64 bytes, on real pages: made while running, by nodes and by their threads.
+//! Regions far apart in a space of 2^64 bytes, on real pages, created at run time by nodes and by
+//! their threads.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::panic::AssertUnwindSafe;
@@ -19,14 +20,15 @@ use nodes::{MESSAGE_BYTES_MAX, everywhere, local, on_nodes, tcp};
 use permitted::permitted;
 
 const LOCK: LockId = LockId(1);
-/// How far regions lie apart, in bytes.
+/// Distance between regions, in bytes.
 const APART: u64 = 1 << 45;
 
 fn at(address: u64, pages: usize) -> RegionSettings {
     RegionSettings { address: Some(address), ..RegionSettings::of(pages * PAGE_BYTES) }
 }
 
-/// Counts under a lock in an array of each of three regions, and writes a page of its own in each: what every node sees at the end.
+/// Counts under a lock in an array of each of three regions, and writes an own page in each.
+/// Returns what the node sees at the end.
 fn count_everywhere(mut dsm: Dsm) -> Vec<u64> {
     let near = dsm.allocate::<u64>(4 * 512, Placement::Cyclic).unwrap();
     let far = dsm.region(at(APART, 8)).unwrap();
@@ -74,7 +76,7 @@ fn objects_in_regions_far_apart_are_shared_as_those_in_the_first() {
     });
 }
 
-/// The words of a refusal on all nodes.
+/// The message of a refusal.
 fn said<T: core::fmt::Debug>(result: Result<T, Error>) -> String {
     result.unwrap_err().to_string()
 }
@@ -96,11 +98,11 @@ fn a_region_that_cannot_be_is_named_on_all_nodes_and_the_program_goes_on() {
         assert_eq!(said(dsm.region(at(APART + 1, 1))), odd);
         let nowhere = RegionSettings { placement: Placement::On(NodeId(3)), ..at(APART, 1) };
         assert_eq!(said(dsm.region(nowhere)), "node 3 is outside of the layout");
-        // There are as many addresses.
+        // The address space is as large.
         let large = said(dsm.region(at(APART, 1 << 33)));
         assert!(large.contains("cannot create a region of 35184372088832 bytes"), "{large}");
         assert!(large.contains("Cannot allocate memory"), "{large}");
-        // Only on node 1 does something lie there.
+        // The address is in use on node 1 only.
         let here = (dsm.rank() == 1).then(|| dsm.addresses(first).start);
         let taken = said(dsm.region(RegionSettings { here, ..at(APART, 4) }));
         assert!(taken.starts_with("node 1 cannot create a region of 16384 bytes"), "{taken}");
@@ -108,7 +110,7 @@ fn a_region_that_cannot_be_is_named_on_all_nodes_and_the_program_goes_on() {
         let here = (dsm.rank() == 2).then_some(4097);
         let crooked = said(dsm.region(RegionSettings { here, ..at(APART, 4) }));
         assert!(crooked.starts_with("node 2 cannot create a region of 16384 bytes"), "{crooked}");
-        // Nodes that are not of one mind.
+        // Nodes that ask for different regions.
         let pages = if dsm.rank() == 2 { 5 } else { 4 };
         match dsm.region(at(APART, pages)).unwrap_err() {
             Error::Protocol(DsmError::Discord(why)) => {
@@ -126,7 +128,7 @@ fn a_region_that_cannot_be_is_named_on_all_nodes_and_the_program_goes_on() {
             said(dsm.fetch(PageId(APART / 4096))),
             "page 8589934592 is outside of the layout"
         );
-        // Nobody has it; all can have it now, and use it up.
+        // No node has it; all can create it now, and use it up.
         let region = dsm.region(at(APART, 4)).unwrap();
         let array = dsm.array::<u32>(region, 3 * WORDS_A_PAGE + 1).unwrap();
         let full = dsm.array::<u32>(region, 1).unwrap_err();
@@ -180,7 +182,8 @@ fn on_threads(dsm: &mut Dsm, work: impl Fn(Hand<'_>) + Sync) {
     });
 }
 
-/// Threads make a region, after some that they were not of one mind about, on one node: one wants another, or none.
+/// Threads create a region after some failed attempts: on one node a thread asked for another
+/// region, or for none.
 fn make_together(mut hand: Hand<'_>) {
     let odd = hand.rank() == 1 && hand.number() == 2;
     let other = hand.region(at(APART, if odd { 5 } else { 6 })).unwrap_err();
@@ -198,7 +201,7 @@ fn make_together(mut hand: Hand<'_>) {
     assert_eq!((region.number(), region.address()), (1, APART));
 }
 
-/// Each thread writes a page of its own, and sees those of all.
+/// Each thread writes a page of its own, and reads the pages of all.
 fn write_and_add_up(mut hand: Hand<'_>, array: &SharedArray<u32>) {
     let mine = usize::from(hand.rank() * 3 + hand.number()) * WORDS_A_PAGE;
     hand.cells(array)[mine].set(1);
@@ -220,7 +223,7 @@ fn threads_of_a_node_make_a_region_together() {
     }
 }
 
-/// A message that carries a whole region is larger than what any was before.
+/// A message with a whole region is larger than messages could be before.
 #[test]
 fn messages_may_be_as_large_as_all_regions_want() {
     const PAGES: usize = 2 * MESSAGE_BYTES_MAX / PAGE_BYTES;

@@ -1,4 +1,5 @@
-//! One node on real pages beside a peer that the test plays: orders of messages that a network seldom brings.
+//! One node on real pages, beside a peer that the test plays: orders of messages that a network
+//! seldom produces.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::time::Duration;
@@ -22,7 +23,7 @@ use permitted::permitted;
 const WATCHDOG: Duration = Duration::from_secs(60);
 const PAGE: PageId = PageId(0);
 
-/// Node 0 manages the only page and all locks but lock 1.
+/// Node 0 manages the only page and all locks except lock 1.
 fn layout(nodes: u16) -> Layout {
     Layout {
         nodes,
@@ -45,7 +46,7 @@ impl Peer {
         self.network.send(NodeId(0), &wire::encode(epoch, message));
     }
 
-    /// Comes to the barrier, and waits until all are there.
+    /// Arrives at the barrier, and waits until all nodes have arrived.
     fn cross(&mut self, kind: BarrierKind) {
         let (held, moves, written) = (Vec::new(), Vec::new(), Vec::new());
         self.send(self.epoch, &Message::Arrive { time: 1, written, held, moves, kind });
@@ -53,7 +54,7 @@ impl Peer {
         self.epoch += 1;
     }
 
-    /// The next message that is wanted; others are passed over.
+    /// The next message that `wanted` accepts; others are skipped.
     fn await_message<T>(&mut self, wanted: impl Fn(Message) -> Option<T>) -> T {
         loop {
             let heard = self.arrived.pop_front();
@@ -82,7 +83,7 @@ fn beside(
     beside_over(|network| Box::new(network), detection, program, peer);
 }
 
-/// The same, over a network made of this one.
+/// The same, over a network that wraps this one.
 fn beside_over(
     over: impl FnOnce(Local) -> Box<dyn Transport>,
     detection: Detection,
@@ -100,7 +101,7 @@ fn beside_over(
             program(dsm, array);
         });
         let mut played = Peer { network, arrived: VecDeque::new(), epoch: 0 };
-        // That of the allocation.
+        // The barrier of the allocation.
         played.cross(BarrierKind::Ordinary);
         peer(played);
         node.join().unwrap();
@@ -126,7 +127,8 @@ fn a_page_asked_for_before_its_writer_has_crossed_the_barrier_is_watched_again()
         };
         let peer = |mut peer: Peer| {
             for (value, kind) in rounds {
-                // In the epoch that begins with the barrier at which node 0 still is: there, it may come to own the page.
+                // A message of the epoch that starts with the barrier at which node 0 still is,
+                // where it may become the owner of the page.
                 peer.send(peer.epoch + 1, &Message::Fetch(PAGE, 0));
                 peer.cross(kind);
                 let word = peer.await_message(|message| match message {
@@ -142,7 +144,7 @@ fn a_page_asked_for_before_its_writer_has_crossed_the_barrier_is_watched_again()
     }
 }
 
-/// A network that remembers whether its node hurries.
+/// A network that records whether its node hurries.
 #[derive(Debug)]
 struct Noting(Local, Sender<bool>);
 
@@ -195,7 +197,7 @@ fn a_node_hurries_while_its_locks_are_waited_for() {
         let epoch = peer.epoch;
         peer.send(epoch, &Message::Acquire { lock, thread, mode, immediately: false, seen: 0 });
         peer.await_message(|message| matches!(message, Message::Grant { .. }).then_some(()));
-        // It holds the lock across the barrier.
+        // The node holds the lock across the barrier.
         let (moves, written, kind) = (Vec::new(), Vec::new(), BarrierKind::Ordinary);
         peer.send(epoch, &Message::Arrive { time: 1, written, held: vec![lock], moves, kind });
         peer.await_message(|message| matches!(message, Message::Go { .. }).then_some(()));
@@ -222,7 +224,7 @@ fn broke(error: &Error) -> Option<(NodeId, Breach, Subject)> {
     }
 }
 
-/// How a peer breaks the protocol.
+/// How a peer violates the protocol.
 type Break = fn(&Peer);
 
 #[test]

@@ -1,4 +1,5 @@
-//! Several threads a node, on real pages: kernel threads, and microprocesses on one virtual processor.
+//! Several threads per node, on real pages: kernel threads, and microprocesses on one virtual
+//! processor.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -61,7 +62,8 @@ const TURNS: u32 = 100;
 const OWN_PAGES: usize = 150;
 const OWN_WORDS: usize = 400;
 
-/// Pages and words that one thread of each node writes without a lock: the words lie in page 0, beside a counter.
+/// Pages and words that one thread of each node writes without a lock. The words are in page 0,
+/// beside a counter.
 fn own_page(rank: u16, step: usize) -> usize {
     (1 + usize::from(rank) * OWN_PAGES + step) * WORDS_A_PAGE
 }
@@ -70,7 +72,7 @@ fn own_word(rank: u16, step: usize) -> usize {
     100 + usize::from(rank) * OWN_WORDS + step
 }
 
-/// Writes each word once, and twice to each page, the second time a little later.
+/// Writes each word once, and to each page twice, the second time a little later.
 fn write_own(hand: &Hand<'_>, array: &SharedArray<u32>, value: u32) {
     let (cells, rank) = (hand.cells(array), hand.rank());
     for step in 0..OWN_WORDS {
@@ -85,8 +87,8 @@ fn write_own(hand: &Hand<'_>, array: &SharedArray<u32>, value: u32) {
     }
 }
 
-/// Two threads of each node count under a lock, in a page where the third writes words without any, while the others' calls collect what
-/// was written and bring what the other node wrote.
+/// Two threads of each node count under a lock, in a page where the third writes words without a
+/// lock. Meanwhile the calls of the two collect writes and apply those of the other node.
 fn count_and_write(mut dsm: Dsm) -> Vec<(u32, Vec<u32>)> {
     let length = (1 + 2 * OWN_PAGES) * WORDS_A_PAGE;
     let array = dsm.allocate::<u32>(length, Placement::Cyclic).unwrap();
@@ -130,7 +132,8 @@ fn what_threads_write_is_neither_lost_nor_overwritten() {
     }
 }
 
-/// Each thread of all nodes writes a page and then reads that of the next one; the first of each node leaves before the last barrier.
+/// Each thread of all nodes writes a page and then reads that of the next thread. The first thread
+/// of each node leaves before the last barrier.
 fn write_and_look_around(mut dsm: Dsm) {
     let pages = 2 * usize::from(THREADS);
     let array = dsm.allocate::<u32>(pages * WORDS_A_PAGE, Placement::Cyclic).unwrap();
@@ -158,7 +161,7 @@ fn a_barrier_waits_for_all_threads_of_all_nodes_that_have_not_left() {
     }
 }
 
-/// The first thread of each node raises its node's flag; the others wait for it.
+/// The first thread of each node sets its node's flag; the others wait for it.
 fn raise_and_wait(mut hand: Hand<'_>, flags: &SharedArray<u32>) {
     let mine = usize::from(hand.rank());
     hand.acquire(LOCK, Mode::Exclusive).unwrap();
@@ -192,7 +195,7 @@ fn all_threads_are_told_of_a_dead_node() {
     };
     on_nodes(Scheme::LogAtManager, Detection::Protect, |mut dsm: Dsm| {
         if dsm.rank() == 1 {
-            // Holds what the others want, and goes when they have asked for it.
+            // It holds the locks that the others want, and ends when they have asked for them.
             dsm.acquire(LOCK, Mode::Exclusive).unwrap();
             dsm.acquire(LockId(0), Mode::Exclusive).unwrap();
             dsm.barrier(BarrierKind::Ordinary).unwrap();
@@ -210,7 +213,8 @@ fn all_threads_are_told_of_a_dead_node() {
     });
 }
 
-/// One thread holds a lock and comes to a barrier that cannot be crossed any more: another, which waits for the lock, is told as well.
+/// One thread holds a lock and arrives at a barrier that can no longer be crossed. Another thread,
+/// which waits for the lock, gets an error as well.
 #[test]
 fn all_threads_are_told_of_a_node_that_has_left() {
     let left = |error: &Error| match error {
@@ -227,7 +231,7 @@ fn all_threads_are_told_of_a_node_that_has_left() {
             let (waited, subject) = match hand.number() {
                 0 => (hand.acquire(LockId(2), Mode::Exclusive), Subject::Lock(LockId(2))),
                 1 => (hand.barrier(BarrierKind::Ordinary), Subject::Barrier),
-                // It comes to no barrier.
+                // It arrives at no barrier.
                 _ => return,
             };
             assert_eq!(waited.as_ref().err().and_then(left), Some(subject), "{waited:?}");
@@ -238,7 +242,8 @@ fn all_threads_are_told_of_a_node_that_has_left() {
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// Plays node 1, which answers a request for a page only once others have gone on.
+/// Plays node 1, which answers a request for a page only once another microprocess has run for a
+/// while.
 fn slow_manager(network: &Local, goes_on: &AtomicU32) {
     let layout = layout(2, Scheme::LogAtManager);
     let until = Instant::now() + WATCHDOG;
@@ -256,9 +261,10 @@ fn slow_manager(network: &Local, goes_on: &AtomicU32) {
     }
 }
 
-/// One microprocess reads a page that is not here, another goes on meanwhile; what was read, and how far the other came by then.
+/// One microprocess reads an absent page, another runs meanwhile. Returns what was read, and how
+/// far the other had come by then.
 fn read_and_go_on(mut dsm: Dsm, goes_on: &AtomicU32) -> (u32, u32) {
-    // The peer wrote to page 1 in the epoch that this ends.
+    // The peer wrote to page 1 in the epoch that ends here.
     let array = &dsm.allocate(2 * WORDS_A_PAGE, Placement::Cyclic).unwrap();
     microprocess::scope(|scope| {
         let [reader, other] = dsm.seats(2).try_into().unwrap();

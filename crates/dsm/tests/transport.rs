@@ -1,4 +1,4 @@
-//! One suite for all transports; then what those by connections can meet: strangers, mistakes of launching, silence.
+//! One suite for all transports. Then, for connections: strangers, mistakes of launching, silence.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::net::SocketAddr;
@@ -42,7 +42,7 @@ fn clusters(addresses: &[SocketAddr]) -> Vec<Cluster> {
 
 type Joined = Result<Tcp, JoinError>;
 
-/// All nodes join at once, by listeners of their own.
+/// All nodes join at once, with listeners of their own.
 fn join_all(clusters: &[Cluster], listeners: &[TcpListener], settings: TcpSettings) -> Vec<Joined> {
     thread::scope(|scope| {
         let joining: Vec<_> = clusters
@@ -84,7 +84,7 @@ fn boxed<T: Transport + 'static>(nodes: Vec<T>) -> Mesh {
     nodes.into_iter().map(|node| Box::new(node) as Box<dyn Transport>).collect()
 }
 
-/// Those whose nodes are processes.
+/// Transports whose nodes are processes.
 fn connected(nodes: u16, settings: TcpSettings) -> Vec<Mesh> {
     vec![boxed(tcp(nodes, settings)), boxed(shm(nodes, settings))]
 }
@@ -127,10 +127,10 @@ fn messages_arrive_in_order_from_everybody() {
     }
 }
 
-/// Receives one message, leaves, and waits until the other one has left.
+/// Receives one message, says goodbye, and waits for the peer's goodbye.
 fn receive_and_leave(transport: &dyn Transport, from: NodeId, expected: Vec<u8>) {
     let mut arrivals = receive(transport, 1);
-    // The other one's last piece may wait for credit that is given here.
+    // The peer's last piece may wait for credit that is returned here.
     transport.leave();
     let more = 2 - arrivals.len();
     arrivals.extend(receive(transport, more));
@@ -173,7 +173,8 @@ fn who_goes_without_a_word_is_lost() {
     }
 }
 
-/// Takes what comes until so many have, and keeps it, both under one lock, as whoever handles messages must.
+/// Takes and keeps arrivals until there are so many, both under one lock, as the users of
+/// transports must.
 fn hear(transport: &dyn Transport, waiter: Waiter, heard: &Mutex<Vec<Arrival>>, count: usize) {
     let heard_all = || {
         let mut heard = heard.lock().unwrap();
@@ -209,7 +210,7 @@ fn two_kinds_of_threads_that_wait_get_everything_once_and_in_order() {
 fn rousing_ends_the_wait_of_a_caller_and_of_one_that_comes_later() {
     for mesh in meshes(2) {
         mesh[0].begin_call();
-        // What may be there in the beginning: sockets that can be written to.
+        // Reports what is there from the start: sockets that can be written to.
         mesh[0].wait(Waiter::Caller, Duration::ZERO);
         let begun = Instant::now();
         mesh[0].rouse();
@@ -238,7 +239,7 @@ fn closing_ends_the_wait() {
 fn a_silent_peer_is_lost() {
     let deadline = Duration::from_millis(300);
     for mesh in connected(2, TcpSettings { deadline, ..SETTINGS }) {
-        // Node 1 lives, and nobody runs it.
+        // Node 1 lives, but no thread of it runs.
         assert_eq!(receive(&*mesh[0], 1), [Arrival::Lost(NodeId(1), Cause::Silent)]);
     }
 }
@@ -271,7 +272,7 @@ fn memory_is_for_as_many_nodes_as_the_cluster_has() {
     assert!(Shared::receive(descriptors.remove(0), bells).is_err(), "there is one bell less");
 }
 
-/// Sends numbers, each after the answer to the one before; or answers them.
+/// Sends numbers, each after the answer to the previous one; or answers them.
 fn converse(transport: &dyn Transport, peer: NodeId, begins: bool) {
     for number in 0..2000_u32 {
         let bytes = number.to_le_bytes();
@@ -287,7 +288,7 @@ fn converse(transport: &dyn Transport, peer: NodeId, begins: bool) {
 
 #[test]
 fn nothing_comes_to_who_sleeps_too_late_or_twice() {
-    // Each answers the other, and both sleep in between: nobody looks who could spare the bell.
+    // Each answers the other, and both sleep in between: neither polls, so bells are needed.
     for mesh in meshes(2) {
         thread::scope(|scope| {
             scope.spawn(|| converse(&*mesh[1], NodeId(0), false));
@@ -296,10 +297,11 @@ fn nothing_comes_to_who_sleeps_too_late_or_twice() {
     }
 }
 
-/// A connection to a node that has passed the handshake, without the node behind it: node 1 of two.
+/// A connection to a node that has completed the handshake, without a node on this side: node 1 of
+/// two.
 fn bare_peer() -> (Tcp, TcpStream) {
     let (mut listeners, addresses) = listeners(2);
-    // Between the two nodes stands a relay, which takes the connection over when the handshake is done.
+    // A relay between the two nodes takes the connection over after the handshake.
     let relay = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut places = clusters(&addresses);
     places[1].addresses[0] = relay.local_addr().unwrap();
@@ -347,7 +349,7 @@ fn a_peer_that_sends_nonsense_is_lost() {
     }
 }
 
-/// What comes of two nodes where the second one's place was changed.
+/// The results of two nodes if the second one's settings are changed.
 fn mistaken(change: impl FnOnce(&mut Cluster)) -> Vec<Joined> {
     let (listeners, addresses) = listeners(2);
     let mut places = clusters(&addresses);
@@ -377,7 +379,7 @@ fn the_second_node_of_a_rank_is_named_on_both_sides() {
     places[2].me = NodeId(1);
     thread::scope(|scope| {
         let first = scope.spawn(|| Tcp::join_by(&places[0], SETTINGS, &listeners[0]));
-        // One of the two is let in, and waits for a third node until its time is up.
+        // One of the two joins, and waits for a third node until its time is up.
         let twins: Vec<_> = places[1..]
             .iter()
             .zip(&listeners[1..])
@@ -421,7 +423,7 @@ fn another_version_is_named() {
         let (mut from_newer, _) = relay.accept().unwrap();
         let mut to_node = TcpStream::connect(addresses[0]).unwrap();
         let mut hello = read_letter(&mut from_newer);
-        // Behind the kind of letter and six letters of magic.
+        // After the kind of letter and six bytes of magic.
         hello[7] += 1;
         write_letter(&mut to_node, &hello);
         let first = scope.spawn(|| Tcp::join_by(&places[0], SETTINGS, &listeners[0]));
@@ -445,7 +447,7 @@ fn who_does_not_come_and_who_is_not_there_are_named() {
     assert_eq!(missing.to_string(), "nodes that did not join in time: 1, 2");
     let mut place = clusters(&addresses).remove(1);
     place.join_within = Duration::from_millis(1);
-    // Nobody serves the first port: who does, needs privileges.
+    // No process listens at the first port, which needs privileges.
     place.addresses[0].set_port(1);
     let unreachable = Tcp::join_by(&place, SETTINGS, &listeners[1]).unwrap_err();
     assert!(matches!(unreachable, JoinError::Unreachable(NodeId(0), ..)), "{unreachable:?}");

@@ -1,11 +1,11 @@
-//! Frames on their way, in the order in which they arrive.
+//! Frames in transit, in the order of arrival.
 
 use kyocho_dsm::{Frame, Message};
 
 /// What a link carries: a message and the epoch of its sender.
 pub(crate) type Letter = (u64, Message);
 
-/// A frame on its way.
+/// A frame in transit.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) due: u64,

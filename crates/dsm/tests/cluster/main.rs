@@ -1,7 +1,9 @@
-//! Whole clusters on a seed: random programs that keep IBEC's rule, on a network that loses, repeats, reorders and delays,
-//! with slow and dying nodes, must see what one memory would show.
+//! Whole clusters from a seed: random programs that keep the rule of IBEC must see what a single
+//! memory would show. The network loses, repeats, reorders and delays frames, and nodes are slow or
+//! die.
 //!
-//! A failure names its seed; `KYOCHO_DSM_SEED=N cargo test -p kyocho-dsm --test cluster a_seed_replays` runs it alone.
+//! A failure names its seed. `KYOCHO_DSM_SEED=N cargo test -p kyocho-dsm --test cluster
+//! a_seed_replays` replays it.
 
 mod flight;
 mod mutant;
@@ -38,11 +40,11 @@ fn simulate(
 }
 
 fn run(world: World) -> Result<Report, String> {
-    // A broken assertion of a node is a finding as well.
+    // A failed assertion of a node is a finding as well.
     catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(|_| Err("panicked".into()))
 }
 
-/// A run of which all parts come from the seed.
+/// A run whose parameters all come from the seed.
 fn by_seed(seed: u64) -> Result<Report, String> {
     let mut random = Random(seed ^ 0x5EED);
     let nodes = 2 + random.below(7) as u16;
@@ -65,7 +67,7 @@ fn clusters_see_one_memory() {
     assert!(regions > 1000 && refused > 300, "{regions} regions were made, {refused} not");
 }
 
-/// Long enough for pages that are used again and again to come unasked.
+/// Long enough that pages which are used repeatedly arrive unasked.
 #[test]
 fn clusters_that_cross_many_barriers_see_one_memory() {
     let (mut reads, mut unasked) = (0, 0);
@@ -82,7 +84,8 @@ fn clusters_that_cross_many_barriers_see_one_memory() {
     assert!(reads > 20_000 && unasked > 100, "{reads} reads, {unasked} pages came unasked");
 }
 
-/// Nodes of several threads, which share their copies. Without snapshots, which those do not keep (`docs/dsm-model.md`).
+/// Nodes with several threads, which share copies. Without snapshots, which are not stable then
+/// (`docs/dsm-model.md`).
 #[test]
 fn clusters_of_threads_see_one_memory() {
     let mut reads = 0;
@@ -145,7 +148,8 @@ fn a_dead_node_is_an_error_that_names_it_on_every_survivor() {
     assert!(told > 100, "only {told} survivors were told");
 }
 
-/// One or two nodes leave in good order before the others have crossed their last barrier: these never can.
+/// One or two nodes leave properly before the others have crossed their last barrier, so these
+/// never can.
 #[test]
 fn a_node_that_leaves_early_is_an_error_that_names_it_on_all_who_stay() {
     for seed in 0..300 {
@@ -174,7 +178,7 @@ fn a_node_that_leaves_early_is_an_error_that_names_it_on_all_who_stay() {
     }
 }
 
-/// Whether any of many seeds shows a mistake.
+/// Whether any of many seeds reveals a mistake.
 fn is_caught(mutant: &Mutant) -> bool {
     let slow = Trouble { delay_max: 60, ..QUIET };
     let troubles = [QUIET, slow].into_iter().cycle();

@@ -1,5 +1,5 @@
-//! Mistakes that a protocol like this could make, made on its messages, and one of the runtime; the
-//! simulator must notice each.
+//! Mistakes that an implementation of the protocol could make. They are applied to its messages,
+//! and one to the runtime. The simulator must notice each.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,20 @@ use kyocho_dsm::{Layout, LockId, Message, NodeId, PageId, Update};
 pub(crate) enum Mutant {
     /// None.
     None,
-    /// An acquirer claims to have seen one release more than it has.
+    /// A requesting node claims to have seen one release more than it has.
     ForgottenStamp,
-    /// What came with the last grant of a lock is applied again after what comes with this one.
+    /// The updates of the last grant of a lock are applied again after those of this grant.
     AppliedTwice(BTreeMap<(NodeId, LockId), Vec<Update>>),
-    /// Locks that were moved are asked of their first manager.
+    /// Locks that were moved are requested from their first manager.
     StaleManager,
-    /// A node keeps one of its updates from the page's manager.
+    /// A node withholds one of its updates from the page's manager.
     ForgottenUpdate,
-    /// A node has the pages of a region when it has crossed the barrier, and not before it comes there.
+    /// A node adds the pages of a region after it has crossed the barrier, instead of before it
+    /// arrives.
     LateRegion,
-    /// The first page of a region is asked of the manager of the last page before it.
+    /// The first page of a region is requested from the manager of the page before it.
     WrongBorder,
-    /// A page that the host reclaimed is put back as if it had not been written.
+    /// A page that the host reclaimed is readmitted as if it had not been written.
     AdmittedAsClean,
 }
 
@@ -38,7 +39,7 @@ impl Mutant {
             (Self::AppliedTwice(last), Message::Grant { lock, updates, time, .. }) => {
                 let fresh = updates.clone();
                 let again = last.insert((to, *lock), fresh).unwrap_or_default();
-                // As if times were not looked at.
+                // As if times were ignored.
                 updates.extend(again.into_iter().map(|update| Update { time: *time, ..update }));
             }
             (Self::StaleManager, Message::Acquire { lock, .. } | Message::Release { lock, .. }) => {
@@ -54,7 +55,7 @@ impl Mutant {
     }
 }
 
-/// The manager of the last page before one that begins a region.
+/// The manager of the page before one that starts a region.
 fn manager_before(layout: &Layout, page: PageId) -> Option<NodeId> {
     let begins = page.0.checked_sub(1).is_some_and(|before| !layout.regions.has(PageId(before)));
     let before = layout.regions.iter().take_while(|(other, _)| *other < page).last();

@@ -1,4 +1,5 @@
-//! What a program must see: one memory, changed in the order of the writes, and for snapshots what each exclusive holder left.
+//! What a program must see: a single memory, changed in the order of the writes, and for snapshots
+//! the states that exclusive holders left.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::program::{Program, Role};
 
 type Words = BTreeMap<Address, u32>;
 
-/// A non-exclusive section: the states that what it has read so far may come from.
+/// A non-exclusive section: the states that its reads so far may come from.
 #[derive(Debug)]
 struct View {
     lock: LockId,
@@ -21,7 +22,7 @@ pub(crate) struct Oracle {
     holders: BTreeMap<LockId, NodeId>,
     /// By phase and lock: the states that exclusive holders left.
     versions: BTreeMap<(usize, LockId), Vec<Words>>,
-    /// By node and lock: the first state that a snapshot asked for now may be of.
+    /// By node and lock: the first state of which a snapshot requested now may be.
     asked: BTreeMap<(NodeId, LockId), usize>,
     views: BTreeMap<NodeId, Vec<View>>,
 }
@@ -104,7 +105,7 @@ impl Oracle {
         }
     }
 
-    /// What a snapshot shows must be of one state.
+    /// All reads of a snapshot must be from one state.
     fn read_in_view(
         &mut self,
         node: NodeId,

@@ -1,5 +1,5 @@
-//! Programs that keep IBEC's rule, from a seed: between two barriers a word belongs to one lock, or to one node, or is only
-//! read.
+//! Programs that keep the rule of IBEC, from a seed. Between two barriers a word belongs to one
+//! lock or to one node, or is only read.
 
 use std::collections::BTreeMap;
 
@@ -18,22 +18,22 @@ pub(crate) enum Step {
     Call(Call),
     Read(Address),
     Write(Address, u32),
-    /// The host of the process takes this page out of the page table.
+    /// The host reclaims this page of the process.
     Reclaim(PageId),
-    /// Makes a region with all others, which one cannot, perhaps.
+    /// Creates a region together with all others; one of them may be unable to.
     Region(RegionPlan, Option<NodeId>),
-    /// Under a lock: waits on the condition until the word has the value.
+    /// Under a lock: waits on the condition until the word has this value.
     Await(LockId, ConditionId, Address, u32),
 }
 
 impl Step {
-    /// Whether it waits for all.
+    /// Whether it waits for all nodes.
     pub(crate) fn is_barrier(&self) -> bool {
         matches!(self, Self::Region(..) | Self::Call(Call::Barrier(_)))
     }
 }
 
-/// Who may touch a word between two barriers.
+/// Which nodes may access a word between two barriers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Lock(LockId),
@@ -43,7 +43,8 @@ pub(crate) enum Role {
     Handed,
 }
 
-/// A program of so many processes, which are named like nodes: for each its steps; for each phase the role of each word.
+/// A program of several processes, named like nodes: the steps of each, and for each phase the role
+/// of each word.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) processes: u16,
@@ -52,7 +53,7 @@ pub(crate) struct Program {
     pub(crate) locks: u32,
     /// The managers of the first region's pages.
     pub(crate) page_managers: Vec<NodeId>,
-    /// All that are made so far.
+    /// All regions created so far.
     regions: Regions,
     pub(crate) steps: Vec<Vec<Step>>,
     pub(crate) roles: Vec<BTreeMap<Address, Role>>,
@@ -132,7 +133,7 @@ impl Program {
         }
     }
 
-    /// All cross a barrier, at which they make a region, if there is to be one.
+    /// All processes cross a barrier, at which they may create a region.
     fn end_phase(&mut self, random: &mut Random, made: Option<(RegionPlan, Option<NodeId>)>) {
         let kind =
             if random.percent(30) { BarrierKind::SingleReadWrite } else { BarrierKind::Ordinary };
@@ -144,7 +145,8 @@ impl Program {
         }
     }
 
-    /// A region that there is room for: far away, beside another, or at the end of the space; and who cannot make it.
+    /// A region in free space: far away, beside another, or at the end of the space; and the node
+    /// that cannot create it.
     fn plan(&self, random: &mut Random) -> Option<(RegionPlan, Option<NodeId>)> {
         let pages = 1 + random.below(4);
         let last = self.regions.iter().last()?.0;
@@ -187,14 +189,16 @@ impl Program {
         self.steps[usize::from(node.0)].push(step);
     }
 
-    /// Some words that this node alone may touch in this phase. Beside snapshots nothing is published: those do not keep then (`docs/dsm-model.md`).
+    /// Words that only this node may access in this phase. With snapshots nothing is published,
+    /// because that changes them (`docs/dsm-model.md`).
     fn published(&self, node: NodeId) -> Vec<Address> {
         let roles = self.roles.last().expect("a phase has begun").iter();
         let own = roles.filter(|(_, role)| **role == Role::Private(node)).map(|(word, _)| *word);
         own.take(if self.snapshots { 0 } else { 3 }).collect()
     }
 
-    /// One node waits until another has written a word, and reads what that one wrote before under no lock, and published.
+    /// One node waits until another has written a word. Then it reads what that node wrote before
+    /// without a lock, and published.
     fn hand_over(&mut self, random: &mut Random) {
         let lock = self.some_lock(random);
         let (from, to) = (self.some_node(random), self.some_node(random));
@@ -206,7 +210,7 @@ impl Program {
         if from == to || !random.percent(40) {
             return;
         }
-        // Nobody else touches the word in this phase.
+        // No other node accesses the word in this phase.
         *role = Role::Handed;
         let published = self.published(from);
         for &word in &published {
@@ -232,7 +236,7 @@ impl Program {
         published.into_iter().for_each(|word| self.step(to, Step::Read(word)));
     }
 
-    /// Touches to some words of a role.
+    /// Accesses to some words of a role.
     fn touch(
         &mut self,
         random: &mut Random,
@@ -256,7 +260,7 @@ impl Program {
             }
             let is_reclaimed = random.percent(25);
             if is_reclaimed {
-                // Mostly a page just used; before it is used again, or not.
+                // Mostly a page that was just used; it may be used again or not.
                 self.step(node, Step::Reclaim(word.page));
             }
             if is_reclaimed && random.percent(50) {
@@ -265,7 +269,7 @@ impl Program {
         }
     }
 
-    /// A section under one lock; now and then one of a greater number inside.
+    /// A section under one lock; sometimes with a nested section of a lock with a greater number.
     fn section(&mut self, random: &mut Random, node: NodeId, lock: LockId) {
         let mode =
             if random.percent(30) && self.snapshots { Mode::NonExclusive } else { Mode::Exclusive };

@@ -1,19 +1,19 @@
-//! What a program sees of its node's pages, and the page table that notes its writes: the part of
-//! the runtime that learns of writes, on a host that reclaims pages.
+//! A program's view of its node's pages, and a page table that records its writes: the part of the
+//! runtime that detects writes, on a host that reclaims pages.
 //!
 //! ```text
 //!                  write                  take_written
 //!   Protected ─────────────> Written ───────────────────> Protected
 //!       │ reclaim               │ reclaim
 //!       v                       v
-//!   AbsentClean            AbsentWritten      the next access puts the page back, as Protected
+//!   AbsentClean            AbsentWritten      the next access readmits the page, as Protected
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kyocho_dsm::{Action, Address, PageId};
 
-/// What the page table holds of a page.
+/// The page table's entry of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Entry {
     Protected,
@@ -22,40 +22,42 @@ enum Entry {
     AbsentWritten,
 }
 
-/// A page that is put back after it was reclaimed.
+/// How a reclaimed page is readmitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readmission {
-    /// The runtime asks first whether it was written.
+    /// The runtime first checks whether it was written.
     Asked,
-    /// It is taken for clean: a mistake.
+    /// It is assumed to be clean, which is a mistake.
     AsClean,
 }
 
 #[derive(Debug)]
 struct Page {
     entry: Entry,
-    /// Written by the program since the node was last told.
+    /// Written by the program since the last report to the node.
     words: BTreeMap<u32, u32>,
 }
 
-/// The pages that one node's program touches. What it did not write is in the node's copies.
+/// The pages that the program of one node accesses. Words that it did not write are those of the
+/// node's copies.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     pages: BTreeMap<PageId, Page>,
     owned: BTreeSet<PageId>,
-    /// Found written when they were put back.
+    /// Found written when they were readmitted.
     reclaimed: BTreeSet<PageId>,
-    /// Pages that were reclaimed after they were written, and put back.
+    /// Number of pages that were reclaimed after a write, and readmitted.
     pub(crate) readmitted: u64,
 }
 
 impl View {
-    /// A word that the program has written and the node does not know of.
+    /// A word that the program has written, if the node does not know it yet.
     pub(crate) fn read(&mut self, word: Address, readmission: Readmission) -> Option<u32> {
         self.touch(word.page, readmission).words.get(&word.word).copied()
     }
 
-    /// The program writes a word; `false` where nobody watches the page, as its node owns it.
+    /// The program writes a word. Returns `false` if the page is not watched because its node owns
+    /// it.
     pub(crate) fn write(&mut self, word: Address, value: u32, readmission: Readmission) -> bool {
         if self.owned.contains(&word.page) {
             return false;
@@ -66,7 +68,7 @@ impl View {
         true
     }
 
-    /// An access to a page; a fault where it was reclaimed.
+    /// An access to a page; it is a fault if the page was reclaimed.
     fn touch(&mut self, page: PageId, readmission: Readmission) -> &mut Page {
         let new = || Page { entry: Entry::Protected, words: BTreeMap::new() };
         let found = self.pages.entry(page).or_insert_with(new);
@@ -80,7 +82,7 @@ impl View {
         found
     }
 
-    /// The host takes a page out of the page table.
+    /// The host reclaims a page.
     pub(crate) fn reclaim(&mut self, page: PageId) {
         if let Some(page) = self.pages.get_mut(&page) {
             page.entry = match page.entry {
@@ -90,7 +92,7 @@ impl View {
         }
     }
 
-    /// The pages found written since the last time, with the words that differ from the copies.
+    /// The pages written since the last call, with the words that differ from the copies.
     pub(crate) fn take_written(&mut self) -> Vec<(PageId, Vec<(u32, u32)>)> {
         let mut written = Vec::new();
         for (number, page) in &mut self.pages {
@@ -108,7 +110,7 @@ impl View {
         written
     }
 
-    /// The node changes what the program sees.
+    /// The node changes the program's view.
     pub(crate) fn follow(&mut self, action: &Action) {
         match action {
             Action::Show(page, _) => drop(self.pages.remove(page)),

@@ -1,4 +1,4 @@
-//! A cluster in one thread: nodes, links, a network that misbehaves, and programs, all from one seed.
+//! A cluster in one thread: nodes, links, an unreliable network, and programs, all from one seed.
 
 mod memory;
 
@@ -22,22 +22,22 @@ const LINKS: LinkSettings = LinkSettings { window: 8, resend_after: 32, deadline
 const POLL_EVERY: u64 = 16;
 const TICKS_MAX: u64 = 400_000;
 
-/// How the network and the nodes misbehave, in per cent and ticks.
+/// How unreliable the network and the nodes are, in per cent and ticks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trouble {
     pub(crate) loss: u64,
     pub(crate) repeat: u64,
     pub(crate) delay_max: u64,
-    /// One node that takes so many times as long for everything.
+    /// One node that is this many times slower.
     pub(crate) slow: u64,
     /// A node dies at this tick.
     pub(crate) crash_at: Option<u64>,
 }
 
-/// What hinders a node that cannot make a region.
+/// Why a node cannot create a region.
 const CANNOT: Hindrance = Hindrance::Host(12);
 
-/// Where a virtual process stands: a thread of a node.
+/// The state of a virtual process, which is a thread of a node.
 #[derive(Debug, Default)]
 struct Progress {
     at: usize,
@@ -49,7 +49,7 @@ struct Progress {
     ended: Option<Result<(), DsmError>>,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) ended: Vec<Option<Result<(), DsmError>>>,
@@ -59,27 +59,28 @@ pub(crate) struct Report {
     /// Pages asked for, and pages sent.
     pub(crate) asked: u64,
     pub(crate) brought: u64,
-    /// Regions that a node made, and that it did not as another could not.
+    /// Regions that a node created, and regions that it did not because another could not.
     pub(crate) regions: u64,
     pub(crate) refused: u64,
-    /// Pages that were reclaimed after they were written, and used again.
+    /// Pages that were reclaimed after a write, and used again.
     pub(crate) readmitted: u64,
     pub(crate) crashed: Option<usize>,
 }
 
 pub(crate) struct World {
     program: Program,
-    /// Threads of each node: process P is thread P modulo this, of node P over this.
+    /// Number of threads per node. Process P is thread P modulo this number, of node P divided by
+    /// it.
     threads: usize,
-    /// By node: calls made, and threads that are at the barrier.
+    /// By node: number of calls, and of threads at the barrier.
     calls: Vec<u64>,
     meeting: Vec<usize>,
     trouble: Trouble,
     random: Random,
     nodes: Vec<Node>,
-    /// By node: what its program sees, and writes.
+    /// By node: its program's view of memory.
     views: Vec<View>,
-    /// What each node knew of when it last crossed a barrier.
+    /// The regions that each node had when it last crossed a barrier.
     crossed_with: Vec<Layout>,
     links: BTreeMap<(usize, usize), Link<Letter>>,
     network: BinaryHeap<Reverse<Flight>>,
@@ -177,7 +178,7 @@ impl World {
             let link = self.links.get_mut(&(to, from)).ok_or("no such link")?;
             for (epoch, message) in link.receive(frame, self.now) {
                 let from = NodeId(from as u16);
-                // The connection's goodbye is right behind what announces it.
+                // The connection's goodbye directly follows the message that announces it.
                 let goodbye = (message == Message::Left).then_some(Event::PeerLeft(from));
                 self.arrive(to, from, epoch, message)?;
                 goodbye.map_or(Ok(()), |goodbye| self.feed(to, goodbye))?;
@@ -187,7 +188,7 @@ impl World {
         Ok(())
     }
 
-    /// A message comes from outside: what the node does not know of cannot be told it.
+    /// Checks that a message from outside names nothing that the node does not know.
     fn arrive(
         &mut self,
         to: usize,
@@ -206,7 +207,7 @@ impl World {
         self.feed(to, event)
     }
 
-    /// Puts what a link has to send on its way.
+    /// Sends what a link has to send.
     fn poll(&mut self, from: usize, to: usize) -> Result<(), String> {
         if !self.alive(from) {
             return Ok(());
@@ -273,7 +274,7 @@ impl World {
         self.poll(from, to)
     }
 
-    /// Does the next step of a process, if its last call has returned.
+    /// Makes the next step of a process, if its last call has returned.
     fn advance(&mut self, process: usize) -> Result<(), String> {
         if !self.alive(process / self.threads) || self.progress[process].next_tick > self.now {
             return Ok(());
@@ -313,7 +314,7 @@ impl World {
             Step::Read(word) => match self.read(process / self.threads, word) {
                 Ok(value) => {
                     self.progress[process].at += 1;
-                    // Sometimes it is as if the page had not been shown before.
+                    // Sometimes the page is treated as if it had not been shown before.
                     if self.random.percent(50) {
                         self.nodes[process / self.threads].use_page(word.page);
                     }
@@ -361,7 +362,7 @@ impl World {
         self.progress[process].calling = Some(call);
         let node = process / self.threads;
         if matches!(call, Call::Barrier(_) | Call::Region(..)) {
-            // The last one of a node stands for all.
+            // The last thread of a node to arrive represents all.
             self.meeting[node] += 1;
             if self.meeting[node] < self.threads {
                 return Ok(());
@@ -380,7 +381,7 @@ impl World {
         self.feed(node, Event::Call(thread, self.on_nodes(call)))
     }
 
-    /// A call by which managers are moved between nodes.
+    /// A call that moves managers between nodes.
     fn on_nodes(&self, call: Call) -> Call {
         let node = |process: NodeId| NodeId(process.0 / self.threads as u16);
         match call {
@@ -393,7 +394,7 @@ impl World {
         }
     }
 
-    /// A call of a thread has returned; a barrier to all of its node.
+    /// A call of a thread has returned; at a barrier, for all threads of its node.
     fn ended(
         &mut self,
         node: usize,
@@ -464,7 +465,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether the section that begins here must not be left out: somebody waits for what it does.
+    /// Whether the section that starts here must not be skipped, because another process waits for
+    /// what it does.
     fn awaits(&self, process: usize, lock: kyocho_dsm::LockId) -> bool {
         let rest = &self.program.steps[process][self.progress[process].at..];
         let end = rest
@@ -476,7 +478,7 @@ impl World {
             || matches!(rest.get(end + 1), Some(Step::Call(Call::Signal(..))))
     }
 
-    /// Goes on behind the release of a lock that was not to be had.
+    /// Continues after the release of a lock that was not available.
     fn skip_section(&mut self, process: usize, lock: kyocho_dsm::LockId) -> Result<(), String> {
         let rest = &self.program.steps[process][self.progress[process].at..];
         let end = rest
@@ -487,7 +489,7 @@ impl World {
     }
 }
 
-/// Whether an error tells of this node's death, and what it is about.
+/// Whether an error reports the death of this node, and what the error concerns.
 pub(crate) fn tells_of(error: DsmError, node: usize) -> Option<Subject> {
     match error {
         DsmError::PeerLost(lost, subject) if usize::from(lost.0) == node => Some(subject),

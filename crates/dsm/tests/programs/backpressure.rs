@@ -1,4 +1,4 @@
-//! A peer that takes less than it is sent holds a program back, and is not lost.
+//! A peer that accepts less than it is sent blocks a program, and is not lost.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -11,13 +11,13 @@ use kyocho_dsm::{BarrierKind, ConditionId, Dsm, Error, LockId, NodeId, Scheme, W
 
 use crate::nodes::{on_nodes, shm, tcp};
 
-/// Signals of one node to another's lock. Each is a message that nobody waits for; all of them are
+/// Number of signals of one node to the other's lock. No thread waits for them, and all of them are
 /// more bytes than a queue may hold.
 const SIGNALS: usize = 600_000;
-/// More than may be on their way, by far.
+/// Far more than may be in transit.
 const AT_ONCE_MAX: usize = SIGNALS / 2;
 
-/// Connections of a node that hears nothing until a door opens.
+/// Connections of a node that receives nothing until a door opens.
 #[derive(Debug)]
 struct Behind {
     door: Arc<AtomicBool>,
@@ -76,9 +76,9 @@ impl Transport for Behind {
 #[derive(Default)]
 struct Shared {
     doors: [Arc<AtomicBool>; 2],
-    /// Nodes whose door is as it is to be.
+    /// Number of nodes whose door is in the right state.
     ready: AtomicUsize,
-    /// Signals of each node so far.
+    /// Number of signals that each node has sent.
     sent: [AtomicUsize; 2],
     over: AtomicBool,
 }
@@ -88,7 +88,7 @@ impl Shared {
         self.sent.each_ref().map(|sent| sent.load(Ordering::Acquire))
     }
 
-    /// Opens all doors when nobody gets further; how far they had got.
+    /// Opens all doors once no node makes progress. Returns the progress until then.
     fn open_when_all_are_held_back(&self) -> [usize; 2] {
         let mut before = None;
         while before != Some(self.sent()) && !self.over.load(Ordering::Acquire) {
@@ -117,7 +117,7 @@ impl Shared {
     }
 }
 
-/// Nodes that `floods` names send all signals, while those that `shut` names hear nothing.
+/// The nodes in `floods` send all signals, while those in `shut` receive nothing.
 fn run(mesh: Vec<Box<dyn Transport>>, floods: &[u16], shut: &[u16]) {
     let shared = &Shared::default();
     let behind = |(inner, door): (_, &Arc<AtomicBool>)| {

@@ -1,4 +1,4 @@
-//! Heartbeats go out while a step of the node takes long.
+//! Heartbeats are sent while a step of the node takes long.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -15,8 +15,8 @@ use crate::nodes::{local, on_nodes};
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// Connections whose messages, once they are told, wait until heartbeats have gone out: a step of
-/// the node waits with them.
+/// Connections where the next message waits for heartbeats, once `is_slow` is set. A step of the
+/// node waits with it.
 #[derive(Debug)]
 struct Slow {
     heartbeats: AtomicUsize,

@@ -1,17 +1,18 @@
-//! Pages that come before the program asks: again and again used, they come unasked, and go on being looked at.
+//! Pages that arrive before the program needs them. Pages that are used repeatedly arrive unasked,
+//! and are tested for use now and then.
 
 use kyocho_dsm::{Action, BarrierKind, Call, Event, Message, Move, NodeId, ThreadId};
 
 use crate::three::{CROSS, Cluster, LOCK, PAGE, both};
 
-/// What a barrier of all took: who asked for pages, and what was brought.
+/// Requests for pages and pages sent, at one barrier.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
 struct Brought {
     asked: usize,
     came: usize,
 }
 
-/// Node 0, its manager, writes the page; all cross.
+/// Node 0, the manager, writes the page; all nodes cross a barrier.
 fn written_and_crossed(cluster: &mut Cluster, value: u32, kind: BarrierKind) -> Brought {
     cluster.write(0, value);
     cluster.messages();
@@ -26,7 +27,7 @@ fn written_and_crossed(cluster: &mut Cluster, value: u32, kind: BarrierKind) -> 
     }
 }
 
-/// The same, and node 1 reads it, as a program with the page in sight does or, where it is not here, by a fault.
+/// The same, and node 1 reads the page: directly if it is in sight, otherwise by a fault.
 fn used(cluster: &mut Cluster, value: u32, kind: BarrierKind) -> Brought {
     let brought = written_and_crossed(cluster, value, kind);
     assert_eq!(cluster.read(1), value);
@@ -34,7 +35,7 @@ fn used(cluster: &mut Cluster, value: u32, kind: BarrierKind) -> Brought {
     brought
 }
 
-/// All cross; nobody gets a page.
+/// All nodes cross a barrier; no pages are sent.
 fn crossed_without_pages(cluster: &mut Cluster) {
     cluster.messages();
     cluster.barrier();
@@ -65,7 +66,7 @@ fn a_page_that_is_used_no_more_stops_coming() {
     for turn in 1..300 {
         used(&mut cluster, turn, BarrierKind::Ordinary);
     }
-    // What is in sight is taken for used, until it is hidden once.
+    // A page in sight counts as used until it is hidden once.
     let turns =
         (300..500).map(|turn| written_and_crossed(&mut cluster, turn, BarrierKind::Ordinary));
     let came: Vec<_> = turns.map(|brought| brought.came).collect();
@@ -101,7 +102,7 @@ fn its_own_writer_gets_no_page_that_it_follows() {
     let [mut cluster, _] = both();
     for turn in 1..60 {
         used(&mut cluster, turn, BarrierKind::Ordinary);
-        // Node 1 alone writes now, and keeps its copy.
+        // Now only node 1 writes, and keeps its copy.
         cluster.write(1, 1000 + turn);
         crossed_without_pages(&mut cluster);
         assert_eq!((cluster.read(0), cluster.read(1)), (1000 + turn, 1000 + turn));
@@ -111,7 +112,7 @@ fn its_own_writer_gets_no_page_that_it_follows() {
 #[test]
 fn a_page_in_sight_that_comes_no_more_is_hidden() {
     let [mut cluster, _] = both();
-    // Behind the third barrier it comes in sight for the first time.
+    // After the third barrier it is in sight for the first time.
     for turn in 1..4 {
         used(&mut cluster, turn, BarrierKind::Ordinary);
     }

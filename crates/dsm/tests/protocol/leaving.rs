@@ -1,4 +1,4 @@
-//! Nodes that leave in good order, and what becomes of those who stay.
+//! Nodes that leave properly, and the nodes that stay.
 
 use kyocho_dsm::{
     Call, ConditionId, DsmError, Event, LockId, Message, Mode, NodeId, Outcome, Patience, Scheme,
@@ -11,7 +11,7 @@ fn left(peer: u16, subject: Subject) -> Option<Result<Outcome, DsmError>> {
     Some(Err(DsmError::PeerLeft(NodeId(peer), subject)))
 }
 
-/// All cross a barrier, which is the last one of some.
+/// All nodes cross a barrier, which is the last one of some.
 fn all_cross_and_leave(cluster: &mut Cluster, leavers: &[usize]) {
     leavers.iter().for_each(|node| cluster.nodes[*node].next_barrier_is_last());
     cluster.barrier();
@@ -32,7 +32,7 @@ fn what_needs_a_node_that_has_left_is_an_error_that_names_it() {
             cluster.write(0, 5);
             all_cross_and_leave(&mut cluster, &[leaver]);
             assert_eq!(cluster.call(1, call), left(leaver as u16, subject), "{call:?}");
-            // And nobody can go on since.
+            // No node can continue afterwards.
             let other = 2 - leaver;
             let later = cluster.call(other, Call::Signal(LockId(1), ConditionId(0), Who::All));
             assert_eq!(later, left(leaver as u16, Subject::Lock(LockId(1))), "{call:?}");
@@ -70,7 +70,8 @@ fn nodes_that_leave_at_one_barrier_leave_in_good_order_whoever_stays() {
         all_cross_and_leave(&mut cluster, &[0, 2]);
         assert_eq!(cluster.call(1, CROSS), left(0, Subject::Barrier));
     }
-    // The one that stays goes on while the news of the barrier is on its way to one that leaves.
+    // The node that stays continues while the message that ends the barrier travels to the one that
+    // leaves.
     let mut cluster = Cluster::new(Scheme::LogAtManager);
     [0, 2].into_iter().for_each(|node| cluster.nodes[node].next_barrier_is_last());
     (0..3).for_each(|node| {
@@ -113,7 +114,7 @@ fn a_goodbye_without_a_last_barrier_is_a_death() {
     cluster.feed(1, Event::PeerLeft(NodeId(2)));
     let dead = DsmError::PeerLost(NodeId(2), Subject::Barrier);
     assert_eq!(cluster.call(1, CROSS), Some(Err(dead)));
-    // And one behind it is none, be the barrier crossed here or not.
+    // And a message of the next epoch is no violation, whether the barrier is crossed here or not.
     let mut cluster = Cluster::new(Scheme::LogAtManager);
     let epoch = cluster.nodes[1].epoch();
     cluster.feed(1, Event::Message(NodeId(2), epoch + 1, Message::Left));
@@ -121,7 +122,7 @@ fn a_goodbye_without_a_last_barrier_is_a_death() {
     cluster.barrier();
     cluster.feed(1, Event::PeerLeft(NodeId(2)));
     assert_eq!(cluster.nodes[1].lost(Subject::Lock(LockId(1))), None);
-    // Nor is one that comes to who has left itself: nobody is to be told of a death.
+    // Nor is one that arrives at a node which has left: it reports no death.
     let mut cluster = Cluster::new(Scheme::LogAtManager);
     all_cross_and_leave(&mut cluster, &[0, 1, 2]);
     cluster.messages();

@@ -1,4 +1,4 @@
-//! Single exchanges, on a network that behaves: what is sent, what is refused, what moves.
+//! Single exchanges on a reliable network: what is sent, what is refused, what moves.
 
 mod ahead;
 mod leaving;
@@ -57,7 +57,7 @@ fn lock_and_increment_takes_three_messages_by_the_new_scheme_and_four_by_the_old
 #[test]
 fn the_new_scheme_sends_each_update_once_and_the_old_all_of_them() {
     for (mut cluster, expected) in both().into_iter().zip([1, 5]) {
-        // Four times the same word: what was overwritten goes along.
+        // The same word four times: overwritten updates are sent too.
         for value in 1..=4 {
             cluster.must(0, TAKE);
             cluster.read(0);
@@ -99,7 +99,7 @@ fn writes_without_a_lock_appear_at_the_barrier() {
 #[test]
 fn of_a_page_that_its_manager_wrote_whole_the_latest_words_win() {
     for mut cluster in both() {
-        // Node 0's time goes on: what it writes is later than what node 1 does.
+        // Node 0's time advances, so its writes are later than node 1's.
         cluster.must(0, TAKE);
         cluster.must(0, Call::Release(LOCK));
         cluster.nodes[0].write_page(PAGE, [0, 7, 8, 0].into()).expect("all have zeros");
@@ -129,7 +129,7 @@ fn a_page_that_was_used_is_here_again_behind_the_barrier_that_drops_it() {
     assert_eq!(fetches(&cluster.sent), 1, "asked for by who used it, and nobody else");
     assert_eq!(cluster.nodes[1].read(WORD), Ok(2), "it is here");
     assert_eq!(cluster.nodes[2].read(WORD), Err(Absent(PAGE)));
-    // Nobody used it this time.
+    // No node used it this time.
     cluster.write(0, 3);
     cluster.messages();
     cluster.barrier();
@@ -160,7 +160,7 @@ fn a_page_asked_of_its_owner_is_written_only_if_it_is_another_since() {
     assert_eq!(cluster.read(1), 3);
 }
 
-/// A cluster that has crossed a barrier but for node 1, to which the page that it used is on its way.
+/// A cluster that has crossed a barrier, except for node 1: the page that it uses is in transit.
 fn on_its_way() -> (Cluster, Event) {
     let [mut cluster, _] = both();
     cluster.write(0, 1);
@@ -218,7 +218,7 @@ fn a_lock_held_across_a_barrier_stays_held() {
 
 #[test]
 fn managers_move_at_the_next_barrier() {
-    // By the old scheme the lock's own manager must still ask the last holder.
+    // In the old scheme, the lock's own manager must still ask the last holder.
     for (mut cluster, messages) in both().into_iter().zip([0, 2]) {
         cluster.must(1, TAKE);
         cluster.write(1, 3);
@@ -230,7 +230,7 @@ fn managers_move_at_the_next_barrier() {
         cluster.must(0, TAKE);
         assert_eq!((cluster.nodes[0].epoch(), cluster.messages()), (1, messages));
         assert_eq!(cluster.read(0), 3);
-        // Node 1 has the page now: it needs nobody for it.
+        // Node 1 has the page now, and needs no other node for it.
         cluster.messages();
         assert_eq!(cluster.read(1), 3);
         assert_eq!(cluster.messages(), 0);
@@ -264,12 +264,12 @@ fn a_page_asked_of_its_owner_at_the_barrier_has_one_owner_after_it() {
     for node in 0..3 {
         cross(&mut cluster, node);
     }
-    // Node 0 owns the page, is at the barrier, and node 1 is late.
+    // Node 0 owns the page and is at the barrier; node 1 is late.
     assert_eq!(cross(&mut cluster, 0), None);
     cluster.write(1, 2);
     cross(&mut cluster, 1);
     cross(&mut cluster, 2);
-    // Now node 1 owns it: nobody is told of what it writes, so nobody may have it made undone.
+    // Now node 1 owns it. Its writes are not recorded, so they cannot be undone.
     cluster.write(1, 3);
     cluster.barrier();
     assert_eq!((cluster.read(1), cluster.read(2), cluster.read(0)), (3, 3, 3));
@@ -321,7 +321,7 @@ fn a_manager_knows_whether_its_locks_are_waited_for() {
         awaits(1, Call::Release(LOCK), false);
         awaits(1, TAKE, true);
         awaits(0, Call::WaitOn(LOCK, ConditionId(0)), false);
-        // It takes the lock again.
+        // It acquires the lock again.
         awaits(2, Call::Signal(LOCK, ConditionId(0), Who::All), true);
         awaits(1, Call::Release(LOCK), false);
         awaits(1, TAKE, true);
@@ -446,7 +446,7 @@ fn threads_of_a_node_fetch_a_page_once_and_wait_by_themselves() {
     assert_eq!(cluster.messages(), 2, "asked for once, and sent once");
     assert_eq!(cluster.others[&reader], Ok(Outcome::Done));
     assert_eq!(cluster.nodes[1].read(WORD), Ok(5));
-    // At a barrier all stand still, and then nobody begins anything.
+    // At a barrier no thread may have a call outstanding, and then none may begin one.
     assert_eq!(cluster.call(1, CROSS), Some(Err(DsmError::CallOutstanding)));
     cluster.must(2, Call::Release(LOCK));
     assert_eq!(cluster.others[&waiter], Ok(Outcome::Done));

@@ -1,4 +1,4 @@
-//! Regions made while running: by all nodes alike, or by none.
+//! Regions created at run time: by all nodes alike, or by none.
 
 use kyocho_dsm::{
     Absent, Action, Address, Call, Discord, DsmError, Event, Hindrance, Instead, Message,
@@ -11,7 +11,7 @@ use crate::three::{CROSS, Cluster, LOCK, TAKE, both};
 const FAR: PageId = PageId(1 << 40);
 const PLAN: RegionPlan = RegionPlan { first: FAR, pages: 4, placement: Placement::Cyclic };
 
-/// What each node makes, or `CROSS`; how the calls return.
+/// What each node creates, or `CROSS`. Returns the results of the calls.
 fn at_barrier(cluster: &mut Cluster, calls: [Call; 3]) -> Vec<Option<Result<(), DsmError>>> {
     for (node, call) in calls.into_iter().enumerate() {
         cluster.call(node, call);
@@ -30,7 +30,7 @@ fn a_region_far_away_is_as_the_first_one() {
         assert_eq!(cluster.nodes[1].read(far), Err(Absent(far.page)));
         assert_eq!(at_barrier(&mut cluster, [make(PLAN); 3]), [Some(Ok(())); 3]);
         assert_eq!(cluster.nodes[1].read(far), Ok(0), "all have zeros");
-        // The fourth page is node 0's, as the first.
+        // The fourth page belongs to node 0, like the first.
         for turn in 1..=4 {
             let node = turn as usize % 3;
             cluster.must(node, TAKE);
@@ -79,7 +79,7 @@ fn nodes_that_do_not_make_the_same_have_none_are_told_who_and_can_go_on() {
                 assert_eq!(cluster.call(node, Call::Fetch(first)), Some(none));
             }
         }
-        // The next one is made as if nothing had been.
+        // The next region is created as usual.
         assert_eq!(at_barrier(&mut cluster, [make(PLAN); 3]), [Some(Ok(())); 3]);
         cluster.barrier();
     }

@@ -1,4 +1,4 @@
-//! Three nodes in one thread, on a network that behaves.
+//! Three nodes in one thread, on a reliable network.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,11 +13,11 @@ pub(crate) const WORD: Address = Address { page: PAGE, word: 1 };
 pub(crate) const TAKE: Call = Call::Acquire(LOCK, Mode::Exclusive, Patience::Wait);
 pub(crate) const CROSS: Call = Call::Barrier(BarrierKind::Ordinary);
 
-/// Three nodes and what flies between them; messages are delivered in the order of sending.
+/// Three nodes and the messages in transit, which are delivered in the order of sending.
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
     pub(crate) flying: VecDeque<(usize, NodeId, u64, Message)>,
-    /// By node: what its first thread's call came to.
+    /// By node: the result of its first thread's call.
     pub(crate) returned: Vec<Option<Result<Outcome, DsmError>>>,
     /// The same of other threads.
     pub(crate) others: BTreeMap<(usize, ThreadId), Result<Outcome, DsmError>>,
@@ -63,7 +63,7 @@ impl Cluster {
         }
     }
 
-    /// Calls, delivers everything, and tells how the call returned, if it has.
+    /// Makes a call, delivers all messages, and returns the result if the call has returned.
     pub(crate) fn call(&mut self, node: usize, call: Call) -> Option<Result<Outcome, DsmError>> {
         self.returned[node] = None;
         self.feed(node, Event::Call(ThreadId::FIRST, call));
@@ -71,7 +71,7 @@ impl Cluster {
         self.returned[node]
     }
 
-    /// The same by another thread of the node.
+    /// The same for another thread of the node.
     pub(crate) fn call_by(
         &mut self,
         (node, thread): (usize, ThreadId),
@@ -109,7 +109,7 @@ impl Cluster {
         self.nodes[node].read(WORD).expect("it is there")
     }
 
-    /// Messages since the last call of this.
+    /// Number of messages since the last call.
     pub(crate) fn messages(&mut self) -> usize {
         core::mem::take(&mut self.sent).len()
     }

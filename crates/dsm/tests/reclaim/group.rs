@@ -1,4 +1,4 @@
-//! A memory control group below that of this process, by either version of the host's interface.
+//! A memory control group below that of this process, in either version of the host's interface.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::two_views::TwoViews;
 
-/// Pages that were just used are spared by the first attempts.
+/// The first attempts spare pages that were just used.
 const ATTEMPTS_MAX: usize = 200;
 
-/// Many times a CPU's batch of new pages.
+/// Many times the size of a CPU's batch of new pages.
 const BALLAST_PAGES: usize = 256;
 
-/// A control group; removed when dropped, once its processes have ended.
+/// A control group. It is removed when dropped, once its processes have ended.
 pub(crate) struct Group {
     folder: PathBuf,
-    /// The file that holds the limit, and what means none.
+    /// The file that holds the limit, and the value that means no limit.
     limit: PathBuf,
     none: &'static str,
 }
 
 impl Group {
-    /// Makes one, or says why this process may not.
+    /// Creates a group, or tells why this process may not.
     pub(crate) fn new(name: &str) -> Result<Self, String> {
         let (parent, limit, none) = parent()?;
         let folder = parent.join(format!("{name}-{}", std::process::id()));
@@ -49,15 +49,15 @@ impl Group {
         fs::write(&processes, "0").map_err(|why| format!("{}: {why}", processes.display()))
     }
 
-    /// Has the host reclaim by a limit that is far too low, until that `is_enough` or has come to
-    /// nothing often; then lifts it. Whether it was enough.
+    /// Makes the host reclaim pages by a limit that is far too low, until `is_enough` returns true
+    /// or many attempts have failed. Then removes the limit. Returns whether it was enough.
     pub(crate) fn squeeze(&self, is_enough: impl Fn() -> bool) -> bool {
         let enough = (0..ATTEMPTS_MAX).any(|_| {
-            // New pages reach the lists that are reclaimed from in batches of a CPU: these fill the
-            // batch that others may be in.
+            // New pages reach the kernel's lists in batches per CPU: these pages complete the batch
+            // that others may be in.
             let ballast = TwoViews::new(BALLAST_PAGES * PAGE_BYTES, None).expect("there is memory");
             (0..BALLAST_PAGES).for_each(|page| ballast.write(page * PAGE_BYTES, &[1]));
-            // Version 1 refuses a limit below what could not be reclaimed, after the attempt.
+            // Version 1 rejects a limit below what could not be reclaimed, after the attempt.
             let _refused = fs::write(&self.limit, "4096");
             is_enough()
         });
@@ -68,12 +68,12 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It fails in a process of the group: the one outside of it removes it.
+        // It fails in a process of the group; the process outside removes the group.
         let _left = fs::remove_dir(&self.folder);
     }
 }
 
-/// The folder of this process's own group, and how a limit is set in one below it.
+/// The folder of this process's own group, and how a limit is set in a group below it.
 fn parent() -> Result<(PathBuf, &'static str, &'static str), String> {
     let read = |file: &str| fs::read_to_string(file).map_err(|why| format!("{file}: {why}"));
     let (groups, mounts) = (read("/proc/self/cgroup")?, read("/proc/self/mountinfo")?);
@@ -89,11 +89,11 @@ fn parent() -> Result<(PathBuf, &'static str, &'static str), String> {
         return Ok((folder, "memory.limit_in_bytes", "-1"));
     }
     let (_, path) = path(&str::is_empty).ok_or("this process is in no control group")?;
-    // Above the high mark the host reclaims and slows the group down, and ends no process of it.
+    // Above the high mark the host reclaims pages and slows the group down, but ends no process.
     Ok((folder(&mounts, "cgroup2", "", path)?, "memory.high", "max"))
 }
 
-/// Where a group lies in the file system of that kind.
+/// The folder of a group in the file system of this version.
 fn folder(mounts: &str, kind: &str, option: &str, path: &str) -> Result<PathBuf, String> {
     let found = mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;

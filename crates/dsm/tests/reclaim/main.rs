@@ -1,4 +1,4 @@
-//! Pages that the host reclaims while a program works: what was written to them is told.
+//! Pages that the host reclaims while a program works: writes to them are reported.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(unsafe_code, reason = "asks the host to reclaim pages")]
 
@@ -19,7 +19,7 @@ use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 use memory::Memory;
 
-/// Pages in use; the first ones of them are written.
+/// Pages in use; the first of them are written.
 const USED: usize = 8;
 const WRITTEN: [u64; 4] = [0, 1, 2, 3];
 
@@ -39,19 +39,19 @@ impl Memory {
         WRITTEN.iter().for_each(|page| self.write(*page as usize, 1, 5));
     }
 
-    /// Has the host page a page out of every view; whether it did. The host leaves alone what two
-    /// page tables map, so each view is paged out while the other does not have the page.
+    /// Makes the host reclaim a page from all views. Returns whether it did. The host spares a page
+    /// that two page tables map, so each view is paged out while the other does not map the page.
     fn page_out(&self, page: usize) -> bool {
         let (program, runtime) = (self.views.program(), self.views.runtime());
         advise(runtime, page, libc::MADV_DONTNEED);
         advise(program, page, libc::MADV_PAGEOUT);
-        // Brings the page into the runtime's view alone.
+        // Maps the page in the runtime's view only.
         self.views.read(page * PAGE_BYTES, &mut [0]);
         advise(runtime, page, libc::MADV_PAGEOUT);
         self.are_out(&[page])
     }
 
-    /// Whether none of these pages is in the page table, in the view of the program.
+    /// Whether none of these pages is mapped in the program's view.
     fn are_out(&self, pages: &[usize]) -> bool {
         let map = PageMap::open().unwrap();
         let entry = |page: &usize| map.entry(self.views.program() + page * PAGE_BYTES).unwrap();
@@ -66,8 +66,8 @@ fn advise(view: usize, page: usize, advice: i32) {
     assert_eq!(answer, 0, "madvise: {}", std::io::Error::last_os_error());
 }
 
-/// A program works, `reclaim` has the host reclaim pages and says whether it did, the program reads
-/// them again: all writes are told.
+/// A program works, `reclaim` makes the host reclaim pages and returns whether it did, and the
+/// program reads the pages again: all writes are reported.
 fn check(test: &str, memory: &Memory, reclaim: impl Fn(&[usize]) -> bool) {
     let used: Vec<usize> = (0..USED).collect();
     memory.work();
@@ -78,7 +78,7 @@ fn check(test: &str, memory: &Memory, reclaim: impl Fn(&[usize]) -> bool) {
         );
     }
     memory.reads_all();
-    // A trap cannot tell a read of a reclaimed page from a write, and takes it for a write.
+    // A trap cannot distinguish a read of a reclaimed page from a write, and counts it as a write.
     let exact = memory.watch(|watch| watch.detection()) == Detection::Scan;
     let told = memory.written();
     assert!(told.starts_with(&WRITTEN) && (told.len() == 4 || !exact), "{told:?}");
@@ -98,8 +98,7 @@ fn check(test: &str, memory: &Memory, reclaim: impl Fn(&[usize]) -> bool) {
     assert_eq!((memory.read(3, 1), memory.read(5, 0), memory.read(6, 0)), (5, 1, 1));
 }
 
-/// A page that was hidden from the program stays hidden when the host swaps it out, if it is there
-/// to be swapped out.
+/// A page that was hidden from the program stays hidden when the host swaps it out.
 fn check_hidden(memory: &Memory, reclaim: impl Fn(&[usize])) {
     for page in [2, 4] {
         memory.read(page, 0);
@@ -163,7 +162,7 @@ fn a_written_page_that_a_memory_limit_had_reclaimed_is_told() {
     assert!(child.stdin(Stdio::null()).status().unwrap().success());
 }
 
-/// What a process of a group does. No test where nobody names a group.
+/// The work of a process in a group. Does nothing if no test has named a group.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(GROUP) else { return };

@@ -1,4 +1,4 @@
-//! A watched memory that a test touches as a program would.
+//! A watched memory that a test accesses like a program.
 #![expect(unsafe_code, reason = "touches pages that fault")]
 
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use kyocho_sys::two_views::TwoViews;
 
 pub(crate) const PAGES: usize = 16;
 
-/// Shows absent pages as a node would that fetches them, and counts.
+/// Shows absent pages like a node that fetches them, and counts.
 pub(crate) struct Fetching {
     first: PageId,
     pub(crate) watch: Arc<Mutex<Watch>>,
@@ -67,7 +67,8 @@ impl Memory {
     }
 
     pub(crate) fn read(&self, page: usize, word: usize) -> u32 {
-        // SAFETY: mapped, aligned, this thread's alone; where it may not be read, the handler sees to it.
+        // SAFETY: mapped, aligned, this thread's alone; where it may not be read, the handler sees
+        // to it.
         unsafe { self.word(page, word).read_volatile() }
     }
 

@@ -1,4 +1,4 @@
-//! Several nodes in this process, over all transports that need no job.
+//! Several nodes in this process, over all transports that need no MPI job.
 
 use core::time::Duration;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use kyocho_dsm::{Dsm, Layout, NodeId, Scheme};
 
 use crate::permitted::permitted;
 
-/// Bytes of a message at most, as long as nobody makes a region.
+/// Bytes of a message, at most, before a region is created.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 1 << 21;
 
 fn layout(nodes: u16, scheme: Scheme) -> Layout {
@@ -69,7 +69,7 @@ pub(crate) fn local(nodes: u16) -> Vec<Box<dyn Transport>> {
     Local::mesh(nodes).into_iter().map(|node| Box::new(node) as _).collect()
 }
 
-/// Runs `program` on each node, and returns what each came to.
+/// Runs `program` on each node, and returns the results.
 pub(crate) fn on_nodes<T: Send>(
     transports: Vec<Box<dyn Transport>>,
     scheme: Scheme,

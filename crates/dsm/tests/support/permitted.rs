@@ -1,4 +1,4 @@
-//! The ways to notice writes that this host permits.
+//! The ways to detect writes that this host permits.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::skip::skip;
 use kyocho_sys::two_views::TwoViews;
 
-/// Those ways; the others are named as skipped in this test.
+/// The permitted ways; the others are reported as skipped in this test.
 pub(crate) fn permitted(test: &str) -> Vec<Detection> {
     let views = Arc::new(TwoViews::new(PAGE_BYTES, None).unwrap());
     let permitted = Detection::ALL.into_iter().filter(|way| match Watch::new(&views, *way) {

@@ -1,4 +1,4 @@
-//! Shared memory as the programs of a cluster touch it.
+//! Shared memory as the programs of a cluster access it.
 
 use kyocho_dsm::{Absent, Address};
 
@@ -21,7 +21,7 @@ impl World {
         Ok(self.views[node].read(word, readmission).unwrap_or(copy))
     }
 
-    /// Writes a word; the node learns of it when its program's interval ends.
+    /// Writes a word; the node gets it when its program's interval ends.
     pub(super) fn write(&mut self, node: usize, word: Address, value: u32) -> Result<(), Absent> {
         self.nodes[node].copy(word.page)?;
         let readmission = self.readmission();
@@ -31,7 +31,7 @@ impl World {
         self.nodes[node].write(word, value)
     }
 
-    /// Tells a node what its program has written, by words or by whole pages.
+    /// Passes the writes of a program to its node, as words or as whole pages.
     pub(super) fn collect(&mut self, node: usize) -> Result<(), String> {
         for (page, words) in self.views[node].take_written() {
             let whole = self.random.percent(50);
