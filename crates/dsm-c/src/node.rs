@@ -7,26 +7,26 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kyocho_dsm::{Aside, Dsm, DsmError, Error, Hand, Hindrance, Instead, Seat};
+use kyocho_dsm::{Dsm, DsmError, Error, Hindrance, Instead, NodeThread, Seat, SharedNode};
 
 /// Exit code of a program that cannot continue, for example because a page is lost.
 pub(crate) const EXIT_LOST: i32 = 75;
 
 /// The relation of a thread to its node.
-pub(crate) enum Mine {
+pub(crate) enum Role {
     /// The node's only thread.
     Node(Dsm),
     /// The thread that joined, while others have seats.
-    Aside(Aside),
+    SharedNode(SharedNode),
     /// A thread with a seat.
-    Hand(Hand<'static>),
+    NodeThread(NodeThread<'static>),
 }
 
 /// Seats that no thread has taken.
 static SEATS: Mutex<Vec<Seat<'static>>> = Mutex::new(Vec::new());
 
 thread_local! {
-    static MINE: RefCell<Option<Mine>> = const { RefCell::new(None) };
+    static MINE: RefCell<Option<Role>> = const { RefCell::new(None) };
     /// The error of the last call.
     static WORDS: RefCell<String> = const { RefCell::new(String::new()) };
 }
@@ -41,7 +41,7 @@ pub(crate) enum Failure {
     /// This thread has a node already.
     Joined,
     /// Threads with seats use the node.
-    Aside,
+    Shared,
     /// Some seats are still taken.
     Seated,
     /// There are no seats.
@@ -72,7 +72,7 @@ impl fmt::Display for Failure {
                 f.write_str("this thread has no node: call kyocho_dsm_join on it first")
             }
             Self::Joined => f.write_str("this thread has a node already"),
-            Self::Aside => f.write_str("the node is shared: use a thread that has a seat"),
+            Self::Shared => f.write_str("the node is shared: use a thread that has a seat"),
             Self::Seated => f.write_str("a thread still has its seat"),
             Self::NoSeat => f.write_str("no seat is left: call kyocho_dsm_share first"),
             Self::NotWhole => f.write_str("only the thread that joined may do this"),
@@ -108,7 +108,7 @@ impl Failure {
             Self::Dsm(Error::Host(why)) => why.number(),
             Self::Dsm(_) => libc::EIO,
             Self::NotJoined => libc::ENOTCONN,
-            Self::Aside | Self::Seated => libc::EBUSY,
+            Self::Shared | Self::Seated => libc::EBUSY,
             Self::NoSeat => libc::EAGAIN,
             Self::NotWhole => libc::EPERM,
             Self::Joined => libc::EISCONN,
@@ -168,16 +168,16 @@ pub(crate) fn words() -> String {
 }
 
 /// Calls a function with the thread's relation to its node.
-pub(crate) fn with_mine<T>(body: impl FnOnce(&mut Mine) -> Result<T>) -> Result<T> {
+pub(crate) fn with_mine<T>(body: impl FnOnce(&mut Role) -> Result<T>) -> Result<T> {
     MINE.with_borrow_mut(|mine| body(mine.as_mut().ok_or(Failure::NotJoined)?))
 }
 
 /// Calls a function with the node of which this thread is the only one.
 pub(crate) fn with<T>(body: impl FnOnce(&mut Dsm) -> Result<T>) -> Result<T> {
     with_mine(|mine| match mine {
-        Mine::Node(dsm) => body(dsm),
-        Mine::Aside(_) => Err(Failure::Aside),
-        Mine::Hand(_) => Err(Failure::NotWhole),
+        Role::Node(dsm) => body(dsm),
+        Role::SharedNode(_) => Err(Failure::Shared),
+        Role::NodeThread(_) => Err(Failure::NotWhole),
     })
 }
 
@@ -185,9 +185,9 @@ pub(crate) fn with<T>(body: impl FnOnce(&mut Dsm) -> Result<T>) -> Result<T> {
 macro_rules! with_either {
     (|$node:ident| $body:expr) => {
         $crate::node::with_mine(|mine| match mine {
-            $crate::node::Mine::Node($node) => $body,
-            $crate::node::Mine::Hand($node) => $body,
-            $crate::node::Mine::Aside(_) => Err($crate::node::Failure::Aside),
+            $crate::node::Role::Node($node) => $body,
+            $crate::node::Role::NodeThread($node) => $body,
+            $crate::node::Role::SharedNode(_) => Err($crate::node::Failure::Shared),
         })
     };
 }
@@ -195,10 +195,10 @@ pub(crate) use with_either;
 
 /// Makes this thread the only thread of a node.
 pub(crate) fn enter(join: impl FnOnce() -> Result<Dsm>) -> Result<()> {
-    become_what(|| Ok(Mine::Node(join()?)))
+    become_what(|| Ok(Role::Node(join()?)))
 }
 
-fn become_what(make: impl FnOnce() -> Result<Mine>) -> Result<()> {
+fn become_what(make: impl FnOnce() -> Result<Role>) -> Result<()> {
     MINE.with_borrow_mut(|mine| {
         if mine.is_some() {
             return Err(Failure::Joined);
@@ -211,7 +211,7 @@ fn become_what(make: impl FnOnce() -> Result<Mine>) -> Result<()> {
 /// Leaves the node.
 pub(crate) fn leave() -> Result<()> {
     let node = MINE.with_borrow_mut(|mine| match mine.take() {
-        Some(Mine::Node(dsm)) => Ok(dsm),
+        Some(Role::Node(dsm)) => Ok(dsm),
         other => {
             *mine = other;
             Err(not_whole(mine.as_ref()))
@@ -227,11 +227,11 @@ fn seats() -> MutexGuard<'static, Vec<Seat<'static>>> {
 /// Lets so many threads share the node in place of this thread.
 pub(crate) fn share(threads: u16) -> Result<()> {
     MINE.with_borrow_mut(|mine| match mine.take() {
-        Some(Mine::Node(dsm)) => {
-            let (aside, mut new) = dsm.stand_aside(threads);
+        Some(Role::Node(dsm)) => {
+            let (aside, mut new) = dsm.share(threads);
             // All seats of an earlier node were given back.
             seats().append(&mut new);
-            *mine = Some(Mine::Aside(aside));
+            *mine = Some(Role::SharedNode(aside));
             Ok(())
         }
         other => {
@@ -242,10 +242,10 @@ pub(crate) fn share(threads: u16) -> Result<()> {
 }
 
 /// Why a thread is not the only thread of its node.
-fn not_whole(mine: Option<&Mine>) -> Failure {
+fn not_whole(mine: Option<&Role>) -> Failure {
     match mine {
         None => Failure::NotJoined,
-        Some(Mine::Aside(_)) => Failure::Aside,
+        Some(Role::SharedNode(_)) => Failure::Shared,
         Some(_) => Failure::NotWhole,
     }
 }
@@ -254,14 +254,14 @@ fn not_whole(mine: Option<&Mine>) -> Failure {
 pub(crate) fn sit() -> Result<()> {
     become_what(|| {
         let seat = seats().pop().ok_or(Failure::NoSeat)?;
-        Ok(Mine::Hand(seat.take()?))
+        Ok(Role::NodeThread(seat.take()?))
     })
 }
 
 /// Gives this thread's seat back.
 pub(crate) fn rise() -> Result<()> {
     MINE.with_borrow_mut(|mine| match mine {
-        Some(Mine::Hand(_)) => {
+        Some(Role::NodeThread(_)) => {
             *mine = None;
             Ok(())
         }
@@ -273,15 +273,15 @@ pub(crate) fn rise() -> Result<()> {
 /// Makes this thread the only thread of its node again.
 pub(crate) fn unshare() -> Result<()> {
     MINE.with_borrow_mut(|mine| match mine.take() {
-        Some(Mine::Aside(aside)) => {
+        Some(Role::SharedNode(aside)) => {
             seats().clear();
             match aside.back() {
                 Ok(dsm) => {
-                    *mine = Some(Mine::Node(dsm));
+                    *mine = Some(Role::Node(dsm));
                     Ok(())
                 }
                 Err(aside) => {
-                    *mine = Some(Mine::Aside(aside));
+                    *mine = Some(Role::SharedNode(aside));
                     Err(Failure::Seated)
                 }
             }

@@ -86,7 +86,7 @@ impl core::error::Error for BadVariable {}
 
 /// How this node reaches the others.
 #[derive(Debug)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     /// There are no others.
     Alone,
     /// By TCP; with a socket that already listens, or with the node's own.
@@ -98,7 +98,7 @@ pub(crate) enum Way {
     Mpi,
 }
 
-impl Way {
+impl Route {
     /// Number of nodes that share this host's memory, as far as is known: nodes at this node's
     /// address.
     pub(crate) fn nodes_here(&self) -> usize {
@@ -121,8 +121,8 @@ impl Way {
 
 /// The contents of the environment.
 #[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) way: Way,
+pub(crate) struct Environment {
+    pub(crate) route: Route,
     pub(crate) detection: Option<Detection>,
     pub(crate) scheme: Scheme,
     pub(crate) deadline: Duration,
@@ -130,7 +130,7 @@ pub(crate) struct Place {
     pub(crate) launcher: Option<Launcher>,
 }
 
-impl Place {
+impl Environment {
     /// Reads the variables by `get`.
     pub(crate) fn read(get: impl Fn(&str) -> Option<String>) -> Result<Self, BadVariable> {
         let detection = parsed(&get, variable::DETECTION, "scan, userfault or protect")?;
@@ -149,11 +149,11 @@ impl Place {
             return Err(bad(variable::RUN, "1 to 64 letters, digits and hyphens"));
         }
         let launcher = launcher(parsed(&get, variable::LAUNCHER, "a descriptor's number")?)?;
-        let way = match get(variable::TRANSPORT).as_deref() {
+        let route = match get(variable::TRANSPORT).as_deref() {
             None | Some("tcp") => by_tcp(get)?,
             Some("shm") => by_memory(get)?,
             #[cfg(feature = "mpi")]
-            Some("mpi") => Way::Mpi,
+            Some("mpi") => Route::Mpi,
             #[cfg(not(feature = "mpi"))]
             Some("mpi") => {
                 return Err(bad(
@@ -163,13 +163,13 @@ impl Place {
             }
             Some(_) => return Err(bad(variable::TRANSPORT, "tcp, shm or mpi")),
         };
-        Ok(Self { way, detection, scheme, deadline, run, launcher })
+        Ok(Self { route, detection, scheme, deadline, run, launcher })
     }
 }
 
-fn by_tcp(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
+fn by_tcp(get: impl Fn(&str) -> Option<String>) -> Result<Route, BadVariable> {
     let rank: Option<u16> = parsed(&get, variable::RANK, "a rank below the number of nodes")?;
-    let Some(rank) = rank else { return Ok(Way::Alone) };
+    let Some(rank) = rank else { return Ok(Route::Alone) };
     let wanted = "addresses like 10.0.0.1:7000,10.0.0.2:7000, one for each node";
     let nodes = get(variable::NODES).ok_or_else(|| bad(variable::NODES, wanted))?;
     let addresses = nodes.split(',').map(|place| address(place, wanted));
@@ -183,7 +183,7 @@ fn by_tcp(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
     let (layout, join_within) = ([0; 4], JOIN_WITHIN);
     let cluster = Cluster { me, addresses, secret, layout, join_within };
     let listener = listener(parsed(&get, variable::LISTENER, "a descriptor's number")?)?;
-    Ok(Way::Tcp(cluster, listener))
+    Ok(Route::Tcp(cluster, listener))
 }
 
 /// The address of a node, as this host resolves it.
@@ -203,12 +203,12 @@ fn unknown(place: &str, why: &str) -> BadVariable {
     BadVariable { name: variable::NODES, expected: expected.into() }
 }
 
-fn by_memory(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
+fn by_memory(get: impl Fn(&str) -> Option<String>) -> Result<Route, BadVariable> {
     let wanted =
         "numbers of descriptors that this program was started with: memory, and a bell a node";
     let wrong = || bad(variable::SHARED, wanted);
     let numbers = get(variable::SHARED);
-    let Way::Tcp(cluster, listener) = by_tcp(get)? else { return Ok(Way::Alone) };
+    let Route::Tcp(cluster, listener) = by_tcp(get)? else { return Ok(Route::Alone) };
     let numbers: Result<Vec<u32>, _> =
         numbers.ok_or_else(wrong)?.split(',').map(str::parse).collect();
     let numbers = numbers.map_err(|_| wrong())?;
@@ -222,7 +222,7 @@ fn by_memory(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
     }
     let bells = descriptors.split_off(1);
     let shared = descriptors.pop().and_then(|memory| Shared::receive(memory, bells).ok());
-    Ok(Way::Shm(cluster, listener, shared.ok_or_else(wrong)?))
+    Ok(Route::Shm(cluster, listener, shared.ok_or_else(wrong)?))
 }
 
 fn bad(name: &'static str, expected: &'static str) -> BadVariable {
@@ -263,12 +263,12 @@ fn inherited(number: u32) -> Option<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadVariable, Place, Way, variable};
+    use super::{BadVariable, Environment, Route, variable};
     use crate::layout::Scheme;
     use crate::watch::Detection;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Place, BadVariable> {
-        Place::read(|name| {
+    fn read(variables: &[(&str, &str)]) -> Result<Environment, BadVariable> {
+        Environment::read(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         })
@@ -278,7 +278,7 @@ mod tests {
     fn without_a_rank_a_program_is_a_cluster_of_one() {
         let place =
             read(&[(variable::DETECTION, "protect"), (variable::SCHEME, "holder")]).unwrap();
-        assert!(matches!(place.way, Way::Alone), "{place:?}");
+        assert!(matches!(place.route, Route::Alone), "{place:?}");
         assert_eq!(place.detection, Some(Detection::Protect));
         assert_eq!(place.scheme, Scheme::LogAtLastHolder);
     }
@@ -291,11 +291,11 @@ mod tests {
             (variable::NODES, "127.0.0.1:7000,[::1]:7001"),
             (variable::SECRET, secret.as_str()),
         ];
-        let Way::Tcp(place, None) = read(&good).unwrap().way else { panic!("a place by TCP") };
+        let Route::Tcp(place, None) = read(&good).unwrap().route else { panic!("a place by TCP") };
         assert_eq!((place.me.0, place.addresses.len()), (1, 2));
         let elsewhere = "10.0.0.1:1,10.0.0.2:1,10.0.0.1:2,10.0.0.2:2,10.0.0.2:3";
         let parted = [good[0], (variable::NODES, elsewhere), good[2]];
-        assert_eq!(read(&parted).unwrap().way.nodes_here(), 3, "those of its host");
+        assert_eq!(read(&parted).unwrap().route.nodes_here(), 3, "those of its host");
         for (name, value) in [
             (variable::RANK, "2"),
             (variable::RANK, "first"),
@@ -318,7 +318,7 @@ mod tests {
             assert!(why.to_string().contains(name));
         }
         let named = [good[0], (variable::NODES, "localhost:7000,127.0.0.1:7001"), good[2]];
-        let Way::Tcp(place, None) = read(&named).unwrap().way else { panic!("a place by TCP") };
+        let Route::Tcp(place, None) = read(&named).unwrap().route else { panic!("a place by TCP") };
         assert!(place.addresses[0].ip().is_loopback() && place.addresses[0].port() == 7000);
         assert_eq!(read(&good[..1]).unwrap_err().name, variable::NODES);
         for shared in ["", "1,2,3", "536870912,536870913,536870914", "7,8", "7,7,7"] {
@@ -326,7 +326,7 @@ mod tests {
             wrong.extend(good);
             assert_eq!(read(&wrong).unwrap_err().name, variable::SHARED, "{shared}");
         }
-        assert!(matches!(read(&[(variable::TRANSPORT, "shm")]).unwrap().way, Way::Alone));
+        assert!(matches!(read(&[(variable::TRANSPORT, "shm")]).unwrap().route, Route::Alone));
     }
 
     #[test]

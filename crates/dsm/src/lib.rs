@@ -71,7 +71,7 @@ pub use page::Contents;
 pub use region::discord::{Discord, Hindrance, Instead};
 pub use region::{Misplaced, PAGES_MAX, Placement, REGIONS_MAX, RegionPlan, Regions};
 pub use runtime::{
-    Aside, Checked, Dsm, Error, Hand, Region, RegionSettings, Seat, Settings, SharedArray,
-    SharedCell, Statistics,
+    Checked, Dsm, Error, NodeThread, Region, RegionSettings, Seat, Settings, SharedArray,
+    SharedCell, SharedNode, Statistics,
 };
 pub use update::Update;

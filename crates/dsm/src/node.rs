@@ -33,14 +33,14 @@ use crate::region::discord::Discord;
 use crate::update::Update;
 use early::Early;
 use loss::{End, Loss};
-use pages::Used;
+use pages::PageUse;
 
 /// The manager of barriers.
 const BARRIER_MANAGER: NodeId = NodeId(0);
 
 /// A call that has not returned, and its number.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct PendingCall {
     call: Call,
     number: u64,
 }
@@ -60,7 +60,7 @@ const NEXT: u64 = 1;
 
 /// A lock that a thread of the program holds.
 #[derive(Debug)]
-struct Held {
+struct HeldLock {
     thread: ThreadId,
     mode: Mode,
     writes: Log,
@@ -76,9 +76,9 @@ pub struct Node {
     /// Lamport time.
     time: u64,
     /// The outstanding calls, by thread.
-    waiting: BTreeMap<ThreadId, Waiting>,
+    waiting: BTreeMap<ThreadId, PendingCall>,
     calls: u64,
-    held: BTreeMap<LockId, Held>,
+    held: BTreeMap<LockId, HeldLock>,
     /// Grants that arrived while another thread held the lock.
     granted: BTreeMap<LockId, VecDeque<Granted>>,
     /// Nodes that wait for pages whose ownership is ending.
@@ -86,7 +86,7 @@ pub struct Node {
     /// Pages whose ownership ended in this epoch: it is not known which words were written.
     unnoted: BTreeSet<PageId>,
     /// Pages of other managers that the program uses.
-    used: BTreeMap<PageId, Used>,
+    used: BTreeMap<PageId, PageUse>,
     /// Nodes that get a managed page unasked, and after how many more barriers that change it.
     followers: BTreeMap<PageId, BTreeMap<NodeId, u8>>,
     /// Pages that were requested ahead, when a barrier dropped their copies.

@@ -4,12 +4,12 @@ mod array;
 mod cell;
 mod checked;
 mod core;
-mod crew;
 mod error;
 mod host_memory;
 mod lock_calls;
+mod mappings;
 mod meeting;
-mod places;
+mod node_threads;
 mod running;
 mod statistics;
 
@@ -25,12 +25,12 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::signal::AlternateStack;
 use kyocho_sys::two_views::TwoViews;
 
-use self::core::{Limit, Outside, bounds};
+use self::core::{Limit, OtherProcesses, bounds};
 use self::running::Running;
 use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::counters::Counters;
 use crate::interface::{Call, Outcome, Patience, Who};
-use crate::launch::{Launcher, News, Place, Way};
+use crate::launch::{Environment, Launcher, News, Route};
 use crate::layout::{Layout, Scheme};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
@@ -38,15 +38,15 @@ use crate::page::WORDS_A_PAGE;
 use crate::region::Placement;
 use crate::transport::{JoinError, Local, Shm, Tcp, TcpSettings, Transport};
 use crate::watch::Detection;
-use crew::handler_stack;
 use lock_calls::lock_calls;
+use node_threads::handler_stack;
 
 pub use array::SharedArray;
 pub use cell::SharedCell;
 pub use checked::Checked;
-pub use crew::{Aside, Hand, Seat};
 pub use error::Error;
-pub use places::{Region, RegionSettings};
+pub use mappings::{Region, RegionSettings};
+pub use node_threads::{NodeThread, Seat, SharedNode};
 pub use statistics::Statistics;
 
 /// Address of shared memory in all nodes of a program, so that its addresses mean the same
@@ -107,15 +107,15 @@ impl Dsm {
     /// # Errors
     /// [`Error::Join`], [`Error::Environment`], [`Error::Size`], [`Error::Host`].
     pub fn join(settings: Settings) -> Result<Self, Error> {
-        let Place { way, detection, scheme, deadline, run, launcher } =
-            Place::read(|name| std::env::var(name).ok())?;
+        let Environment { route, detection, scheme, deadline, run, launcher } =
+            Environment::read(|name| std::env::var(name).ok())?;
         let launcher = RefCell::new(launcher);
-        let memory_bytes_max = host_memory::share(way.nodes_here());
+        let memory_bytes_max = host_memory::share(route.nodes_here());
         let pages = pages_of(settings, memory_bytes_max)?;
         let (message_bytes_max, queue_bytes_max) = bounds(pages);
         let limits = TcpSettings { deadline, message_bytes_max, queue_bytes_max };
         let agreed = [pages as u64, u64::from(settings.locks), scheme as u64, 0];
-        let (transport, me, nodes) = connect(way, agreed, limits, &|| to_join(&launcher))?;
+        let (transport, me, nodes) = connect(route, agreed, limits, &|| to_join(&launcher))?;
         let layout = layout(nodes, pages, settings.locks, scheme);
         let views = Arc::new(TwoViews::new(pages * PAGE_BYTES, Some(BASE))?);
         let counters = run.and_then(|run| match Counters::new(&run, me, nodes) {
@@ -129,7 +129,7 @@ impl Dsm {
             }
         });
         let launcher = launcher.into_inner();
-        let outside = Outside { counters, launcher, memory_bytes_max };
+        let outside = OtherProcesses { counters, launcher, memory_bytes_max };
         Self::of(Running::start(me, layout, views, detection, transport, deadline, outside)?)
     }
 
@@ -147,7 +147,7 @@ impl Dsm {
         let views = Arc::new(TwoViews::new(layout.regions.pages() * PAGE_BYTES, None)?);
         let deadline = Duration::from_secs(10);
         let memory_bytes_max = host_memory::share(usize::from(layout.nodes));
-        let outside = Outside { counters: None, launcher: None, memory_bytes_max };
+        let outside = OtherProcesses { counters: None, launcher: None, memory_bytes_max };
         Self::of(Running::start(me, layout, views, detection, transport, deadline, outside)?)
     }
 
@@ -190,7 +190,7 @@ impl Dsm {
     /// The region that was created with this number, counted from 0.
     #[must_use]
     pub fn numbered(&self, number: u16) -> Option<Region> {
-        self.running.places.region(number)
+        self.running.mappings.region(number)
     }
 
     /// The addresses of a region in this process. Those of the first region are the same on all
@@ -206,7 +206,7 @@ impl Dsm {
     /// The pages of some addresses of one region in this process.
     #[must_use]
     pub fn pages_at(&self, addresses: Range<usize>) -> Option<Vec<PageId>> {
-        self.running.places.pages_at(addresses)
+        self.running.mappings.pages_at(addresses)
     }
 
     /// Allocates an array of zeros, on pages of its own. All nodes allocate the same arrays, in the
@@ -271,9 +271,9 @@ impl Dsm {
     #[must_use]
     #[expect(unsafe_code, reason = "makes cells of this node's memory")]
     pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [Cell<T>] {
-        let address = self.running.places.address(array);
+        let address = self.running.mappings.address(array);
         // SAFETY: allocated there (asserted), mapped as long as `self` lives, used by this thread
-        // alone (`Dsm` is not `Send`, and is borrowed while hands exist), and its faults are
+        // alone (`Dsm` is not `Send`, and is borrowed while seats exist), and its faults are
         // handled.
         unsafe { array.cells(address) }
     }
@@ -289,12 +289,12 @@ impl Dsm {
     /// std::thread::scope(|scope| {
     ///     for seat in dsm.seats(4) {
     ///         scope.spawn(move || {
-    ///             let mut hand = seat.take()?;
-    ///             hand.acquire(LockId(0), Mode::Exclusive)?;
-    ///             let cell = &hand.cells(&counter)[0];
+    ///             let mut member = seat.take()?;
+    ///             member.acquire(LockId(0), Mode::Exclusive)?;
+    ///             let cell = &member.cells(&counter)[0];
     ///             cell.set(cell.get() + 1);
-    ///             hand.release(LockId(0))?;
-    ///             hand.barrier(BarrierKind::Ordinary)
+    ///             member.release(LockId(0))?;
+    ///             member.barrier(BarrierKind::Ordinary)
     ///         });
     ///     }
     /// });
@@ -311,16 +311,16 @@ impl Dsm {
         Seat::all(&self.running, count)
     }
 
-    /// The same for threads that outlive the caller's scope, such as those of C. [`Aside::back`]
+    /// The same for threads that outlive the caller's scope, such as those of C. [`SharedNode::back`]
     /// returns the node to its own thread.
     ///
     /// # Panics
     /// More than 32,767 threads.
     #[must_use]
-    pub fn stand_aside(self, count: u16) -> (Aside, Vec<Seat<'static>>) {
+    pub fn share(self, count: u16) -> (SharedNode, Vec<Seat<'static>>) {
         assert!(count < 1 << 15, "so many threads a node has numbers for");
         let seats = Seat::all(&self.running, count);
-        (Aside(self), seats)
+        (SharedNode(self), seats)
     }
 
     fn has_seats(&self) -> bool {
@@ -406,14 +406,14 @@ fn to_join(launcher: &RefCell<Option<Launcher>>) -> Result<(), JoinError> {
 /// Connects to the other nodes, which must have the same `agreed` values. Returns this node's rank
 /// and the number of nodes.
 fn connect(
-    way: Way,
+    route: Route,
     agreed: [u64; 4],
     limits: TcpSettings,
     news: &dyn Fn() -> Result<(), JoinError>,
 ) -> Result<(Box<dyn Transport>, NodeId, u16), JoinError> {
-    match way {
-        Way::Alone => Ok((Box::new(Local::mesh(1).remove(0)), NodeId(0), 1)),
-        Way::Tcp(mut cluster, listener) => {
+    match route {
+        Route::Alone => Ok((Box::new(Local::mesh(1).remove(0)), NodeId(0), 1)),
+        Route::Tcp(mut cluster, listener) => {
             cluster.layout = agreed;
             let tcp = match listener {
                 Some(listener) => Tcp::join_while(&cluster, limits, &listener, news)?,
@@ -421,7 +421,7 @@ fn connect(
             };
             Ok((Box::new(tcp), cluster.me, cluster.addresses.len() as u16))
         }
-        Way::Shm(mut cluster, listener, shared) => {
+        Route::Shm(mut cluster, listener, shared) => {
             cluster.layout = agreed;
             let shm = match listener {
                 Some(listener) => Shm::join_while(&cluster, limits, &listener, shared, news)?,
@@ -430,7 +430,7 @@ fn connect(
             Ok((Box::new(shm), cluster.me, cluster.addresses.len() as u16))
         }
         #[cfg(feature = "mpi")]
-        Way::Mpi => {
+        Route::Mpi => {
             let mpi = crate::transport::Mpi::join(agreed, crate::launch::JOIN_WITHIN, limits)?;
             let (me, nodes) = (mpi.rank(), mpi.nodes());
             Ok((Box::new(mpi), me, nodes))

@@ -139,12 +139,12 @@ trait Detector: fmt::Debug + Send {
 
     /// The pages of `pages` that were written, or never watched. Writes that were faults are not
     /// among them.
-    fn written(&mut self, pages: Range<usize>, then: Then) -> Result<Vec<usize>, Errno>;
+    fn written(&mut self, pages: Range<usize>, on_written: OnWritten) -> Result<Vec<usize>, Errno>;
 }
 
 /// What happens to pages that are found written.
 #[derive(Debug, Clone, Copy)]
-enum Then {
+enum OnWritten {
     /// They stay as they are.
     Leave,
     /// They are watched from the same moment on.

@@ -69,7 +69,7 @@ pub fn decode(bytes: &[u8], layout: &Layout) -> Result<(u64, Message), Nonsense>
 /// # Errors
 /// [`Nonsense::OutOfRange`].
 pub fn check(epoch: u64, message: &Message, layout: &Layout) -> Result<(), Nonsense> {
-    let known = counted(epoch) && Known(layout).message(message);
+    let known = counted(epoch) && Checker(layout).message(message);
     if known { Ok(()) } else { Err(Nonsense::OutOfRange) }
 }
 
@@ -79,9 +79,9 @@ fn counted(count: u64) -> bool {
 }
 
 /// Checks of values against a layout.
-struct Known<'a>(&'a Layout);
+struct Checker<'a>(&'a Layout);
 
-impl Known<'_> {
+impl Checker<'_> {
     fn message(&self, message: &Message) -> bool {
         match message {
             Message::Acquire { lock, seen, .. } => self.lock(*lock) && counted(*seen),

@@ -126,9 +126,10 @@ fn a_panic_in_the_middle_of_a_step_ends_the_node_for_all() {
             });
             let panicked = scope.spawn(|| {
                 wait_until_held();
-                let mut hand = panics.take().unwrap();
+                let mut member = panics.take().unwrap();
                 next.store(true, Ordering::Release);
-                catch_unwind(AssertUnwindSafe(|| hand.acquire(LockId(0), Mode::Exclusive))).is_err()
+                catch_unwind(AssertUnwindSafe(|| member.acquire(LockId(0), Mode::Exclusive)))
+                    .is_err()
             });
             let panicked = panicked.join().unwrap();
             let comes = scope.spawn(|| comes.take()?.acquire(LockId(1), Mode::Exclusive));

@@ -7,8 +7,8 @@ use std::panic::catch_unwind;
 
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::{
-    BarrierKind, Dsm, DsmError, Error, Hand, Hindrance, Instead, LockId, Misplaced, Mode, NodeId,
-    PageId, Placement, REGIONS_MAX, RegionSettings, Scheme, SharedArray,
+    BarrierKind, Dsm, DsmError, Error, Hindrance, Instead, LockId, Misplaced, Mode, NodeId,
+    NodeThread, PageId, Placement, REGIONS_MAX, RegionSettings, Scheme, SharedArray,
 };
 use kyocho_sys::memory::PAGE_BYTES;
 
@@ -173,7 +173,7 @@ fn there_are_as_many_regions_as_are_said_and_each_is_shared() {
 }
 
 /// Runs `work` on three threads of this node.
-fn on_threads(dsm: &mut Dsm, work: impl Fn(Hand<'_>) + Sync) {
+fn on_threads(dsm: &mut Dsm, work: impl Fn(NodeThread<'_>) + Sync) {
     std::thread::scope(|scope| {
         for seat in dsm.seats(3) {
             let work = &work;
@@ -184,12 +184,12 @@ fn on_threads(dsm: &mut Dsm, work: impl Fn(Hand<'_>) + Sync) {
 
 /// Threads create a region after some failed attempts: on one node a thread asked for another
 /// region, or for none.
-fn make_together(mut hand: Hand<'_>) {
-    let odd = hand.rank() == 1 && hand.number() == 2;
-    let other = hand.region(at(APART, if odd { 5 } else { 6 })).unwrap_err();
+fn make_together(mut member: NodeThread<'_>) {
+    let odd = member.rank() == 1 && member.number() == 2;
+    let other = member.region(at(APART, if odd { 5 } else { 6 })).unwrap_err();
     let none = match odd {
-        true => hand.barrier(BarrierKind::Ordinary).unwrap_err(),
-        false => hand.region(at(APART, 6)).unwrap_err(),
+        true => member.barrier(BarrierKind::Ordinary).unwrap_err(),
+        false => member.region(at(APART, 6)).unwrap_err(),
     };
     for error in [other, none] {
         let Error::Protocol(DsmError::Discord(why)) = error else { panic!("{error}") };
@@ -197,16 +197,16 @@ fn make_together(mut hand: Hand<'_>) {
         let other = matches!(why.instead, Instead::Other(_));
         assert!(why.other == NodeId(1) && (differ || other), "{why}");
     }
-    let region = hand.region(at(APART, 6)).unwrap();
+    let region = member.region(at(APART, 6)).unwrap();
     assert_eq!((region.number(), region.address()), (1, APART));
 }
 
 /// Each thread writes a page of its own, and reads the pages of all.
-fn write_and_add_up(mut hand: Hand<'_>, array: &SharedArray<u32>) {
-    let mine = usize::from(hand.rank() * 3 + hand.number()) * WORDS_A_PAGE;
-    hand.cells(array)[mine].set(1);
-    hand.barrier(BarrierKind::Ordinary).unwrap();
-    let sum: u32 = hand.cells(array).iter().map(|cell| cell.get()).sum();
+fn write_and_add_up(mut member: NodeThread<'_>, array: &SharedArray<u32>) {
+    let mine = usize::from(member.rank() * 3 + member.number()) * WORDS_A_PAGE;
+    member.cells(array)[mine].set(1);
+    member.barrier(BarrierKind::Ordinary).unwrap();
+    let sum: u32 = member.cells(array).iter().map(|cell| cell.get()).sum();
     assert_eq!(sum, 6);
 }
 
@@ -217,7 +217,7 @@ fn threads_of_a_node_make_a_region_together() {
             on_threads(&mut dsm, make_together);
             let region = dsm.numbered(1).unwrap();
             let array = dsm.array::<u32>(region, 6 * WORDS_A_PAGE).unwrap();
-            on_threads(&mut dsm, |hand| write_and_add_up(hand, &array));
+            on_threads(&mut dsm, |member| write_and_add_up(member, &array));
             dsm.leave().unwrap();
         });
     }

@@ -11,8 +11,8 @@ use kyocho_dsm::transport::{Arrival, Local, Transport};
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::wire;
 use kyocho_dsm::{
-    BarrierKind, ConditionId, Dsm, DsmError, Error, Hand, Layout, LockId, Message, Mode, NodeId,
-    PageId, Placement, Scheme, SharedArray, Subject, Who,
+    BarrierKind, ConditionId, Dsm, DsmError, Error, Layout, LockId, Message, Mode, NodeId,
+    NodeThread, PageId, Placement, Scheme, SharedArray, Subject, Who,
 };
 use kyocho_microprocess as microprocess;
 
@@ -49,7 +49,7 @@ fn on_nodes<T: Send>(
 }
 
 /// Runs `work` on three threads of this node.
-fn on_threads(dsm: &mut Dsm, work: impl Fn(Hand<'_>) + Sync) {
+fn on_threads(dsm: &mut Dsm, work: impl Fn(NodeThread<'_>) + Sync) {
     thread::scope(|scope| {
         for seat in dsm.seats(THREADS) {
             let work = &work;
@@ -73,8 +73,8 @@ fn own_word(rank: u16, step: usize) -> usize {
 }
 
 /// Writes each word once, and to each page twice, the second time a little later.
-fn write_own(hand: &Hand<'_>, array: &SharedArray<u32>, value: u32) {
-    let (cells, rank) = (hand.cells(array), hand.rank());
+fn write_own(member: &NodeThread<'_>, array: &SharedArray<u32>, value: u32) {
+    let (cells, rank) = (member.cells(array), member.rank());
     for step in 0..OWN_WORDS {
         cells[own_word(rank, step)].set(value);
         if step < OWN_PAGES {
@@ -92,19 +92,19 @@ fn write_own(hand: &Hand<'_>, array: &SharedArray<u32>, value: u32) {
 fn count_and_write(mut dsm: Dsm) -> Vec<(u32, Vec<u32>)> {
     let length = (1 + 2 * OWN_PAGES) * WORDS_A_PAGE;
     let array = dsm.allocate::<u32>(length, Placement::Cyclic).unwrap();
-    let work = |mut hand: Hand<'_>, round| {
-        if hand.number() == 2 {
-            return write_own(&hand, &array, round);
+    let work = |mut member: NodeThread<'_>, round| {
+        if member.number() == 2 {
+            return write_own(&member, &array, round);
         }
         for _ in 0..TURNS {
-            hand.acquire(LOCK, Mode::Exclusive).unwrap();
-            let counter = &hand.cells(&array)[0];
+            member.acquire(LOCK, Mode::Exclusive).unwrap();
+            let counter = &member.cells(&array)[0];
             counter.set(counter.get() + 1);
-            hand.release(LOCK).unwrap();
+            member.release(LOCK).unwrap();
         }
     };
     let rounds = (1..=4).map(|round| {
-        on_threads(&mut dsm, |hand| work(hand, round));
+        on_threads(&mut dsm, |member| work(member, round));
         dsm.barrier(BarrierKind::Ordinary).unwrap();
         let words = (0..2).flat_map(|rank| (0..OWN_WORDS).map(move |step| own_word(rank, step)));
         let pages = (0..2).flat_map(|rank| (0..OWN_PAGES).map(move |step| own_page(rank, step)));
@@ -137,17 +137,17 @@ fn what_threads_write_is_neither_lost_nor_overwritten() {
 fn write_and_look_around(mut dsm: Dsm) {
     let pages = 2 * usize::from(THREADS);
     let array = dsm.allocate::<u32>(pages * WORDS_A_PAGE, Placement::Cyclic).unwrap();
-    on_threads(&mut dsm, |mut hand| {
-        let mine = usize::from(hand.rank() * THREADS + hand.number()) * WORDS_A_PAGE;
+    on_threads(&mut dsm, |mut member| {
+        let mine = usize::from(member.rank() * THREADS + member.number()) * WORDS_A_PAGE;
         let next = (mine + WORDS_A_PAGE) % array.len();
         for round in 1..=5 {
-            hand.cells(&array)[mine].set(round);
-            hand.barrier(BarrierKind::SingleReadWrite).unwrap();
-            assert_eq!(hand.cells(&array)[next].get(), round);
-            hand.barrier(BarrierKind::SingleReadWrite).unwrap();
+            member.cells(&array)[mine].set(round);
+            member.barrier(BarrierKind::SingleReadWrite).unwrap();
+            assert_eq!(member.cells(&array)[next].get(), round);
+            member.barrier(BarrierKind::SingleReadWrite).unwrap();
         }
-        if hand.number() > 0 {
-            hand.barrier(BarrierKind::Ordinary).unwrap();
+        if member.number() > 0 {
+            member.barrier(BarrierKind::Ordinary).unwrap();
         }
     });
     dsm.barrier(BarrierKind::Ordinary).unwrap();
@@ -162,18 +162,18 @@ fn a_barrier_waits_for_all_threads_of_all_nodes_that_have_not_left() {
 }
 
 /// The first thread of each node sets its node's flag; the others wait for it.
-fn raise_and_wait(mut hand: Hand<'_>, flags: &SharedArray<u32>) {
-    let mine = usize::from(hand.rank());
-    hand.acquire(LOCK, Mode::Exclusive).unwrap();
-    if hand.number() == 0 {
-        hand.cells(flags)[mine].set(1);
-        hand.release(LOCK).unwrap();
-        return hand.signal(LOCK, ConditionId(0), Who::All).unwrap();
+fn raise_and_wait(mut member: NodeThread<'_>, flags: &SharedArray<u32>) {
+    let mine = usize::from(member.rank());
+    member.acquire(LOCK, Mode::Exclusive).unwrap();
+    if member.number() == 0 {
+        member.cells(flags)[mine].set(1);
+        member.release(LOCK).unwrap();
+        return member.signal(LOCK, ConditionId(0), Who::All).unwrap();
     }
-    while hand.cells(flags)[mine].get() == 0 {
-        hand.wait(LOCK, ConditionId(0)).unwrap();
+    while member.cells(flags)[mine].get() == 0 {
+        member.wait(LOCK, ConditionId(0)).unwrap();
     }
-    hand.release(LOCK).unwrap();
+    member.release(LOCK).unwrap();
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_thread_waits_on_a_condition_that_another_of_its_node_brings_about() {
     for scheme in SCHEMES {
         on_nodes(scheme, Detection::Protect, |mut dsm: Dsm| {
             let flags = dsm.allocate::<u32>(2, Placement::On(NodeId(0))).unwrap();
-            on_threads(&mut dsm, |hand| raise_and_wait(hand, &flags));
+            on_threads(&mut dsm, |member| raise_and_wait(member, &flags));
             dsm.leave().unwrap();
         });
     }
@@ -202,11 +202,11 @@ fn all_threads_are_told_of_a_dead_node() {
             return drop(dsm);
         }
         dsm.barrier(BarrierKind::Ordinary).unwrap();
-        on_threads(&mut dsm, |mut hand| {
-            let (waited, subject) = match hand.number() {
-                0 => (hand.acquire(LOCK, Mode::Exclusive), Subject::Lock(LOCK)),
-                1 => (hand.acquire(LockId(0), Mode::Exclusive), Subject::Lock(LockId(0))),
-                _ => (hand.barrier(BarrierKind::Ordinary), Subject::Barrier),
+        on_threads(&mut dsm, |mut member| {
+            let (waited, subject) = match member.number() {
+                0 => (member.acquire(LOCK, Mode::Exclusive), Subject::Lock(LOCK)),
+                1 => (member.acquire(LockId(0), Mode::Exclusive), Subject::Lock(LockId(0))),
+                _ => (member.barrier(BarrierKind::Ordinary), Subject::Barrier),
             };
             assert_eq!(waited.as_ref().err().and_then(dead), Some(subject), "{waited:?}");
         });
@@ -227,10 +227,10 @@ fn all_threads_are_told_of_a_node_that_has_left() {
         }
         dsm.acquire(LockId(2), Mode::Exclusive).unwrap();
         dsm.barrier(BarrierKind::Ordinary).unwrap();
-        on_threads(&mut dsm, |mut hand| {
-            let (waited, subject) = match hand.number() {
-                0 => (hand.acquire(LockId(2), Mode::Exclusive), Subject::Lock(LockId(2))),
-                1 => (hand.barrier(BarrierKind::Ordinary), Subject::Barrier),
+        on_threads(&mut dsm, |mut member| {
+            let (waited, subject) = match member.number() {
+                0 => (member.acquire(LockId(2), Mode::Exclusive), Subject::Lock(LockId(2))),
+                1 => (member.barrier(BarrierKind::Ordinary), Subject::Barrier),
                 // It arrives at no barrier.
                 _ => return,
             };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BARRIER_MANAGER, End, Loss, Node, Waiting};
+use super::{BARRIER_MANAGER, End, Loss, Node, PendingCall};
 use crate::address::{NodeId, ThreadId};
 use crate::interface::{Action, Call, DsmError, Outcome, Subject, Who};
 use crate::lock::Mode;
@@ -19,7 +19,7 @@ impl Node {
             }
             return self.actions.push(Action::Return(thread, Err(why)));
         }
-        self.waiting.insert(thread, Waiting { call, number: self.calls });
+        self.waiting.insert(thread, PendingCall { call, number: self.calls });
         match call {
             Call::Acquire(lock, mode, patience) => self.acquire(thread, lock, mode, patience),
             Call::Release(lock) => self.release(thread, lock, None),

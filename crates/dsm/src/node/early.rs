@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 1 << 24;
 
 /// Number and bytes of the waiting messages of one peer.
 #[derive(Debug, Default, Clone, Copy)]
-struct Waiting {
+struct Quota {
     messages: usize,
     bytes: usize,
 }
@@ -28,13 +28,13 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Early {
     messages: VecDeque<(NodeId, Message)>,
-    of_peers: BTreeMap<NodeId, Waiting>,
+    of_peers: BTreeMap<NodeId, Quota>,
 }
 
 impl Early {
     /// Whether a message of this peer may wait, if shared memory has so many words.
     pub(super) fn has_room(&self, from: NodeId, message: &Message, words: usize) -> bool {
-        let Waiting { messages, bytes } = self.of_peers.get(&from).copied().unwrap_or_default();
+        let Quota { messages, bytes } = self.of_peers.get(&from).copied().unwrap_or_default();
         let updates_bytes = words.saturating_mul(2 * size_of::<Update>());
         let bytes_max = updates_bytes.saturating_add(BYTES_MAX);
         messages < MESSAGES_MAX && message.bytes() <= bytes_max.saturating_sub(bytes)

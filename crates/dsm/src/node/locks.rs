@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Granted, Held, NEXT, Node};
+use super::{Granted, HeldLock, NEXT, Node};
 use crate::address::{ConditionId, LockId, ThreadId};
 use crate::interface::{Call, Outcome, Patience};
 use crate::layout::Scheme;
@@ -109,7 +109,7 @@ impl Node {
         self.memory.receive(&updates);
         self.keep_log(lock, &updates);
         self.seen.insert(lock, stamp);
-        self.held.insert(lock, Held { thread, mode, writes: Log::default() });
+        self.held.insert(lock, HeldLock { thread, mode, writes: Log::default() });
         self.done(thread, Outcome::Done);
     }
 

@@ -2,7 +2,7 @@
 //! ignored, all outstanding calls fail with an error that names the peer, and all other nodes are
 //! told.
 
-use super::{Node, Waiting};
+use super::{Node, PendingCall};
 use crate::address::NodeId;
 use crate::interface::{Action, Breach, DsmError, Subject};
 use crate::message::Message;
@@ -59,7 +59,7 @@ impl Node {
         self.granted.clear();
         self.founding.take().into_iter().for_each(|plan| self.forget(plan));
         self.give_up_ahead(|_| true);
-        for (thread, Waiting { call, .. }) in core::mem::take(&mut self.waiting) {
+        for (thread, PendingCall { call, .. }) in core::mem::take(&mut self.waiting) {
             self.actions.push(Action::Return(thread, Err(loss.of(call.subject()))));
         }
     }

@@ -17,7 +17,7 @@ const FOLLOWED_MAX: u8 = 64;
 
 /// How the program uses a page of another manager.
 #[derive(Debug)]
-pub(super) struct Used {
+pub(super) struct PageUse {
     /// The program has used the page since its copy arrived. It is assumed for a page in sight,
     /// whose use is not noticed.
     seen: bool,
@@ -30,25 +30,25 @@ pub(super) struct Used {
     next: u8,
 }
 
-impl Default for Used {
+impl Default for PageUse {
     fn default() -> Self {
         Self { seen: false, proving: false, coming: 0, next: 1 }
     }
 }
 
 /// How a page arrives after a barrier that has changed it.
-struct Ahead {
+struct Advance {
     /// The page is requested, for so many barriers in advance.
     ask: Option<u8>,
     in_sight: bool,
 }
 
-impl Used {
+impl PageUse {
     /// How the page is to arrive, if so many may still be requested.
-    fn ahead(&mut self, room: usize) -> Option<Ahead> {
+    fn ahead(&mut self, room: usize) -> Option<Advance> {
         if self.coming > 0 {
             self.coming -= 1;
-            return Some(Ahead { ask: None, in_sight: true });
+            return Some(Advance { ask: None, in_sight: true });
         }
         if !self.seen || room == 0 {
             return None;
@@ -60,7 +60,7 @@ impl Used {
             self.coming = self.next;
             self.next = (2 * self.next).min(FOLLOWED_MAX);
         }
-        Some(Ahead { ask: Some(self.coming), in_sight: !self.proving })
+        Some(Advance { ask: Some(self.coming), in_sight: !self.proving })
     }
 }
 

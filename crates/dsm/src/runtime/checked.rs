@@ -1,8 +1,8 @@
 //! A node for interpreters, whose every access is a call. No access is a page fault, and one that
 //! fails returns an error.
 //!
-//! The interpreter's threads move between kernel threads. They share the node like hands
-//! ([`super::Hand`]), by numbers that the interpreter assigns. At a barrier one thread represents
+//! The interpreter's threads move between kernel threads. They share the node like threads with seats
+//! ([`super::NodeThread`]), by numbers that the interpreter assigns. At a barrier one thread represents
 //! the node; the others must not access shared memory meanwhile.
 
 use core::ops::Range;
@@ -20,7 +20,7 @@ use crate::region::Placement;
 use crate::runtime::array::SharedArray;
 use crate::runtime::core::Limit;
 use crate::runtime::error::Error;
-use crate::runtime::places::{Region, RegionSettings};
+use crate::runtime::mappings::{Region, RegionSettings};
 use crate::runtime::running::Running;
 use crate::runtime::statistics::Statistics;
 

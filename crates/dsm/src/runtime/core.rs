@@ -20,9 +20,9 @@
 //! a fault never waits for itself.
 
 mod calls;
+mod compared;
 mod regions;
 mod service;
-mod usual;
 mod writes;
 
 use core::time::Duration;
@@ -36,16 +36,16 @@ use kyocho_sys::prim::clock::Instant;
 use crate::address::{LockId, PageId, ThreadId};
 use crate::interface::{Action, Call, DsmError, Event, Outcome, Subject};
 use crate::node::Node;
-use crate::runtime::meeting::{Came, Meeting};
+use crate::runtime::meeting::{CallResult, Meeting};
 use crate::runtime::statistics::Statistics;
 use crate::transport::{Arrival, Transport};
 use crate::watch::{Answer, Fault, Faulting, Watch};
 use crate::wire;
 
 pub(super) use calls::Limit;
+use compared::ComparedPages;
 pub(super) use regions::bounds;
-pub(super) use service::Outside;
-use usual::Usual;
+pub(super) use service::OtherProcesses;
 
 /// Exit code of a program that has lost a page.
 const EXIT_LOST: i32 = 75;
@@ -71,7 +71,7 @@ pub(super) struct Core {
 struct State {
     node: Node,
     watch: Watch,
-    usual: Usual,
+    compared: ComparedPages,
     /// Results of calls whose threads have not taken them yet.
     returned: BTreeMap<ThreadId, Result<Outcome, DsmError>>,
     /// The thread of the program that receives messages.
@@ -95,7 +95,7 @@ impl Core {
         let state = State {
             node,
             watch,
-            usual: Usual::new(),
+            compared: ComparedPages::new(),
             returned: BTreeMap::new(),
             receiving: None,
             calls: 0,
@@ -145,7 +145,7 @@ impl Core {
     }
 
     /// Fetches a page, unless it is present.
-    pub(super) fn fetch(&self, thread: ThreadId, page: PageId) -> Came {
+    pub(super) fn fetch(&self, thread: ThreadId, page: PageId) -> CallResult {
         let state = self.lock()?;
         if state.node.copy(page).is_ok() {
             return Ok(Ok(Outcome::Done));
@@ -186,7 +186,12 @@ impl Core {
     }
 
     /// Calls `act` once a page is present.
-    fn with_page(&self, thread: ThreadId, page: PageId, act: impl FnOnce(&mut State)) -> Came {
+    fn with_page(
+        &self,
+        thread: ThreadId,
+        page: PageId,
+        act: impl FnOnce(&mut State),
+    ) -> CallResult {
         loop {
             let mut state = self.lock()?;
             if state.node.copy(page).is_ok() {
@@ -251,11 +256,11 @@ impl Core {
                 }
                 Action::Update(page, words) => state.watch.at(page).put_words(page, &words),
                 Action::Hide(page) => {
-                    state.usual.remove(page);
+                    state.compared.remove(page);
                     hidden.push(page);
                 }
                 Action::Own(page) => {
-                    state.usual.remove(page);
+                    state.compared.remove(page);
                     owned.push(page);
                 }
                 Action::Disown(page) => {
@@ -277,9 +282,9 @@ impl Core {
         assert!(in_sight.is_empty() || none_writes, "a page in use is replaced at barriers alone");
         // A page in sight is watched or compared already. It is not worth watching if it is
         // replaced repeatedly.
-        let usual = state.usual.note(&in_sight);
+        let compared = state.compared.note(&in_sight);
         state.watch.show(&shown)?;
-        state.watch.open(&usual)?;
+        state.watch.open(&compared)?;
         state.watch.hide(&hidden)?;
         state.watch.open(&owned)?;
         let for_receiver = returned.iter().any(|(thread, _)| state.receiving == Some(*thread));
@@ -355,7 +360,7 @@ impl Core {
         statistics
     }
 
-    fn answer(&self, page: PageId) -> Came {
+    fn answer(&self, page: PageId) -> CallResult {
         let began = Instant::now();
         let mut guard = self.lock()?;
         let state = &mut *guard;

@@ -1,4 +1,4 @@
-//! Calls about locks, for a node's only thread (`Dsm`) and for one of several (`Hand`).
+//! Calls about locks, for a node's only thread (`Dsm`) and for one of several (`NodeThread`).
 
 /// Defines the methods for a type that has a method `call` with a [`Call`](crate::interface::Call)
 /// and its time limit.

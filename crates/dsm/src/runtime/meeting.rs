@@ -7,29 +7,29 @@ use crate::message::BarrierKind;
 use crate::region::RegionPlan;
 
 /// The result of a call.
-pub(super) type Came = Result<Result<Outcome, DsmError>, Errno>;
+pub(super) type CallResult = Result<Result<Outcome, DsmError>, Errno>;
 
 /// A region that a thread wants, and its address in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct RegionRequest {
     pub(super) plan: RegionPlan,
     pub(super) here: Option<usize>,
 }
 
 /// What one thread asks of a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Request {
     Barrier(BarrierKind),
-    Region(Wanted),
+    Region(RegionRequest),
 }
 
 /// What the threads of a node ask for together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Agreed {
+pub(super) enum JointRequest {
     Barrier(BarrierKind),
-    Region(Wanted),
+    Region(RegionRequest),
     /// Some threads ask for this region, others for something else.
-    Different(Wanted),
+    Different(RegionRequest),
 }
 
 /// The threads of a node that cross barriers together.
@@ -40,12 +40,12 @@ pub(super) struct Meeting {
     /// Threads that asked for a single-read-write barrier.
     single: u16,
     /// A region that was asked for, and whether all threads asked for the same.
-    region: Option<(Wanted, bool)>,
+    region: Option<(RegionRequest, bool)>,
     /// One thread is crossing the barrier for all.
     crossing: bool,
     /// Number of barriers crossed, and the result of the last one.
     round: u64,
-    came: Option<Came>,
+    came: Option<CallResult>,
 }
 
 impl Meeting {
@@ -66,35 +66,37 @@ impl Meeting {
     }
 
     /// One thread has arrived. Returns the number of the round that it waits for.
-    pub(super) fn arrive(&mut self, wish: Wish) -> u64 {
+    pub(super) fn arrive(&mut self, wish: Request) -> u64 {
         self.arrived += 1;
-        self.single += u16::from(wish == Wish::Barrier(BarrierKind::SingleReadWrite));
+        self.single += u16::from(wish == Request::Barrier(BarrierKind::SingleReadWrite));
         let is_first = self.arrived == 1;
         self.region = match (wish, self.region) {
-            (Wish::Region(wanted), None) => Some((wanted, is_first)),
-            (wish, Some((wanted, alike))) => Some((wanted, alike && wish == Wish::Region(wanted))),
-            (Wish::Barrier(_), None) => None,
+            (Request::Region(wanted), None) => Some((wanted, is_first)),
+            (wish, Some((wanted, alike))) => {
+                Some((wanted, alike && wish == Request::Region(wanted)))
+            }
+            (Request::Barrier(_), None) => None,
         };
         self.round
     }
 
     /// If all threads have arrived, what the caller has to do for them. No other thread does it.
-    pub(super) fn begin(&mut self) -> Option<Agreed> {
+    pub(super) fn begin(&mut self) -> Option<JointRequest> {
         if self.crossing || self.arrived < self.members {
             return None;
         }
         self.crossing = true;
         let single = self.single == self.arrived;
         Some(match self.region {
-            Some((wanted, true)) => Agreed::Region(wanted),
-            Some((wanted, false)) => Agreed::Different(wanted),
-            None if single => Agreed::Barrier(BarrierKind::SingleReadWrite),
-            None => Agreed::Barrier(BarrierKind::Ordinary),
+            Some((wanted, true)) => JointRequest::Region(wanted),
+            Some((wanted, false)) => JointRequest::Different(wanted),
+            None if single => JointRequest::Barrier(BarrierKind::SingleReadWrite),
+            None => JointRequest::Barrier(BarrierKind::Ordinary),
         })
     }
 
     /// The barrier is crossed.
-    pub(super) fn end(&mut self, came: Came) {
+    pub(super) fn end(&mut self, came: CallResult) {
         (self.arrived, self.single, self.region, self.crossing) = (0, 0, None, false);
         self.round += 1;
         self.came = Some(came);
@@ -102,7 +104,7 @@ impl Meeting {
 
     /// The result of a round, if it is over. The next one is over only after all threads have taken
     /// it.
-    pub(super) fn came_of(&self, round: u64) -> Option<Came> {
+    pub(super) fn came_of(&self, round: u64) -> Option<CallResult> {
         self.came.filter(|_| self.round > round)
     }
 }

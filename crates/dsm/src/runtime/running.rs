@@ -20,10 +20,10 @@ use crate::node::Node;
 use crate::region::discord::Hindrance;
 use crate::region::{Placement, RegionPlan};
 use crate::runtime::array::SharedArray;
-use crate::runtime::core::{Core, Limit, Outside, RegionFaults};
+use crate::runtime::core::{Core, Limit, OtherProcesses, RegionFaults};
 use crate::runtime::error::Error;
-use crate::runtime::meeting::{Agreed, Came, Wanted, Wish};
-use crate::runtime::places::{Place, Places, Region, RegionSettings};
+use crate::runtime::mappings::{Mapping, Mappings, Region, RegionSettings};
+use crate::runtime::meeting::{CallResult, JointRequest, RegionRequest, Request};
 use crate::transport::Transport;
 use crate::watch::{Detection, Guarded, Watch};
 
@@ -37,7 +37,7 @@ pub(super) struct Running {
     pub(super) nodes: u16,
     pub(super) detection: Detection,
     pub(super) core: Arc<Core>,
-    pub(super) places: Places,
+    pub(super) mappings: Mappings,
     /// Held while memory is allocated or a region is created.
     giving: Mutex<()>,
     deadline: Duration,
@@ -82,7 +82,7 @@ impl Running {
         detection: Option<Detection>,
         transport: Box<dyn Transport>,
         deadline: Duration,
-        outside: Outside,
+        outside: OtherProcesses,
     ) -> Result<Self, Error> {
         let watch = match detection {
             Some(detection) => Watch::new(&views, detection)?,
@@ -91,7 +91,7 @@ impl Running {
         let (nodes, detection) = (layout.nodes, watch.detection());
         let memory_bytes_max = outside.memory_bytes_max;
         let core = Arc::new(Core::new(Node::new(me, layout), watch, transport));
-        let places = Places::new(guarded(&core, PageId(0), views)?);
+        let mappings = Mappings::new(guarded(&core, PageId(0), views)?);
         let serving = core.clone();
         let service =
             thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve(me, outside))?;
@@ -100,7 +100,7 @@ impl Running {
             nodes,
             detection,
             core,
-            places,
+            mappings,
             giving: Mutex::new(()),
             deadline,
             memory_bytes_max,
@@ -117,12 +117,12 @@ impl Running {
 
     /// The region that the program joined with.
     pub(super) fn first(&self) -> Region {
-        self.places.region(0).expect("a program has joined with memory")
+        self.mappings.region(0).expect("a program has joined with memory")
     }
 
     /// The addresses of a region in this process.
     pub(super) fn addresses(&self, region: Region) -> Range<usize> {
-        self.places.of(region).addresses()
+        self.mappings.of(region).addresses()
     }
 
     /// Allocates memory of the first region, with managers according to `placement`. Crosses a
@@ -137,7 +137,7 @@ impl Running {
         // others would wait for it.
         self.check(placement)?;
         let _giving = self.give();
-        let array = self.places.array(self.first(), length)?;
+        let array = self.mappings.array(self.first(), length)?;
         if self.me == NodeId(0) {
             let pages = array.pages(0..length);
             for (index, &page) in pages.iter().enumerate() {
@@ -156,7 +156,7 @@ impl Running {
         length: usize,
     ) -> Result<SharedArray<T>, Error> {
         let _giving = self.give();
-        self.places.array(region, length)
+        self.mappings.array(region, length)
     }
 
     fn check(&self, placement: Placement) -> Result<(), DsmError> {
@@ -177,7 +177,7 @@ impl Running {
         let _giving = self.give();
         let wanted = self.want(&settings)?;
         self.found(thread, wanted)??;
-        Ok(self.places.last())
+        Ok(self.mappings.last())
     }
 
     /// Creates a region together with this node's other threads.
@@ -187,20 +187,20 @@ impl Running {
         settings: RegionSettings,
     ) -> Result<Region, Error> {
         let wanted = self.want(&settings)?;
-        self.meet(thread, Wish::Region(wanted))??;
+        self.meet(thread, Request::Region(wanted))??;
         // The next region is created only when all threads have arrived again.
-        Ok(self.places.last())
+        Ok(self.mappings.last())
     }
 
     /// Meets this node's other threads; one of them crosses a barrier with all nodes.
-    pub(super) fn meet(&self, thread: ThreadId, wish: Wish) -> Came {
+    pub(super) fn meet(&self, thread: ThreadId, wish: Request) -> CallResult {
         self.core.meet(wish, |agreed| match agreed {
-            Agreed::Barrier(kind) => self.core.call(thread, Call::Barrier(kind), Limit::None),
-            Agreed::Region(wanted) => {
+            JointRequest::Barrier(kind) => self.core.call(thread, Call::Barrier(kind), Limit::None),
+            JointRequest::Region(wanted) => {
                 let _giving = self.give();
                 self.found(thread, wanted)
             }
-            Agreed::Different(wanted) => {
+            JointRequest::Different(wanted) => {
                 let call = Call::Region(wanted.plan, Some(Hindrance::Threads));
                 self.core.call(thread, call, Limit::None)
             }
@@ -208,25 +208,25 @@ impl Running {
     }
 
     /// Checks what all nodes refuse alike, before any message is sent.
-    fn want(&self, settings: &RegionSettings) -> Result<Wanted, Error> {
+    fn want(&self, settings: &RegionSettings) -> Result<RegionRequest, Error> {
         self.check(settings.placement)?;
         let plan = self.core.with_regions(|regions| {
             let plan = settings.plan(regions)?;
             regions.check(&plan).map_err(|why| DsmError::Misplaced(plan, why))?;
             Ok::<_, Error>(plan)
         })?;
-        Ok(Wanted { plan, here: settings.here })
+        Ok(RegionRequest { plan, here: settings.here })
     }
 
     /// Creates a region here, if the host permits it, and arrives at the barrier. Removes the
     /// region if it fails on some node.
-    fn found(&self, thread: ThreadId, Wanted { plan, here }: Wanted) -> Came {
-        let place = self.place(&plan, here);
+    fn found(&self, thread: ThreadId, RegionRequest { plan, here }: RegionRequest) -> CallResult {
+        let mapping = self.map(&plan, here);
         let hindrance =
-            place.as_ref().err().map(|errno| Hindrance::Host(errno.number().unsigned_abs()));
+            mapping.as_ref().err().map(|errno| Hindrance::Host(errno.number().unsigned_abs()));
         let came = self.core.call(thread, Call::Region(plan, hindrance), Limit::None);
-        match (place, came) {
-            (Ok(place), Ok(Ok(_))) => drop(self.places.push(place)),
+        match (mapping, came) {
+            (Ok(mapping), Ok(Ok(_))) => drop(self.mappings.push(mapping)),
             (Ok(_gone), _) => self.core.unwatch(plan.first),
             (Err(_), _) => {}
         }
@@ -234,7 +234,7 @@ impl Running {
     }
 
     /// Maps a region into this process, and watches it.
-    fn place(&self, plan: &RegionPlan, here: Option<usize>) -> Result<Place, Errno> {
+    fn map(&self, plan: &RegionPlan, here: Option<usize>) -> Result<Mapping, Errno> {
         let used = self.core.with_regions(|regions| regions.pages() * PAGE_BYTES);
         let pages = usize::try_from(plan.pages).map_err(|_| Errno::NOMEM)?;
         let bytes = pages.checked_mul(PAGE_BYTES).ok_or(Errno::NOMEM)?;
@@ -255,10 +255,10 @@ impl Running {
 }
 
 /// A mapped region whose faults are handled.
-fn guarded(core: &Arc<Core>, first: PageId, views: Arc<TwoViews>) -> Result<Place, Errno> {
+fn guarded(core: &Arc<Core>, first: PageId, views: Arc<TwoViews>) -> Result<Mapping, Errno> {
     let answerer = Arc::new(RegionFaults { core: core.clone(), first });
     let guarded = Guarded::new(views.program(), views.bytes(), answerer)?;
-    Ok(Place::new(first, views, guarded))
+    Ok(Mapping::new(first, views, guarded))
 }
 
 impl Drop for Running {

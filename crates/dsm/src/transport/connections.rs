@@ -83,7 +83,7 @@ pub(super) trait Medium: fmt::Debug + Send + Sync {
 
 /// The receiver's state of a peer.
 #[derive(Debug)]
-struct Hearing {
+struct PeerInput {
     input: Incoming,
     silence: Silence,
     over: bool,
@@ -98,7 +98,7 @@ enum Unread {
 
 #[derive(Debug)]
 struct Receiver {
-    hearing: Vec<Hearing>,
+    hearing: Vec<PeerInput>,
     /// Peers that have to be read.
     ready: BTreeSet<usize>,
     /// When the silence of peers was last checked.
@@ -137,7 +137,7 @@ impl<M: Medium> Connections<M> {
         let peer = |(place, node): (usize, &NodeId)| {
             Peer::new(*node, place, Outgoing::new(settings.queue_bytes_max), full.clone())
         };
-        let hearing = peers.iter().map(|_| Hearing {
+        let hearing = peers.iter().map(|_| PeerInput {
             input: Incoming::new(settings.message_bytes_max),
             silence: Silence::default(),
             over: false,
@@ -224,7 +224,13 @@ impl<M: Medium> Connections<M> {
         }
     }
 
-    fn take(&self, peer: &Peer, hearing: &mut Hearing, bytes: &[u8], arrivals: &mut Vec<Arrival>) {
+    fn take(
+        &self,
+        peer: &Peer,
+        hearing: &mut PeerInput,
+        bytes: &[u8],
+        arrivals: &mut Vec<Arrival>,
+    ) {
         let (mut credit, mut goodbye) = (0_usize, false);
         let taken = hearing.input.take(bytes, |received| match received {
             Received::Message(message) => {
@@ -253,7 +259,13 @@ impl<M: Medium> Connections<M> {
         }
     }
 
-    fn lose(&self, peer: &Peer, hearing: &mut Hearing, cause: Cause, arrivals: &mut Vec<Arrival>) {
+    fn lose(
+        &self,
+        peer: &Peer,
+        hearing: &mut PeerInput,
+        cause: Cause,
+        arrivals: &mut Vec<Arrival>,
+    ) {
         hearing.over = true;
         let mut queue = peer.queue();
         queue.over = true;

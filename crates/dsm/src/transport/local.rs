@@ -19,13 +19,13 @@ struct Inbox {
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct Endpoint {
     inbox: Mutex<Inbox>,
     for_caller: Condvar,
     for_service: Condvar,
 }
 
-impl Place {
+impl Endpoint {
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -43,24 +43,28 @@ impl Place {
 #[derive(Debug)]
 pub struct Local {
     me: NodeId,
-    places: Arc<[Place]>,
+    endpoints: Arc<[Endpoint]>,
 }
 
 impl Local {
     /// So many connected nodes.
     #[must_use]
     pub fn mesh(nodes: u16) -> Vec<Self> {
-        let places: Arc<[Place]> = (0..nodes).map(|_| Place::default()).collect();
-        (0..nodes).map(|me| Self { me: NodeId(me), places: places.clone() }).collect()
+        let endpoints: Arc<[Endpoint]> = (0..nodes).map(|_| Endpoint::default()).collect();
+        (0..nodes).map(|me| Self { me: NodeId(me), endpoints: endpoints.clone() }).collect()
     }
 
-    fn here(&self) -> &Place {
-        &self.places[usize::from(self.me.0)]
+    fn here(&self) -> &Endpoint {
+        &self.endpoints[usize::from(self.me.0)]
     }
 
-    fn others(&self) -> impl Iterator<Item = &Place> {
+    fn others(&self) -> impl Iterator<Item = &Endpoint> {
         let me = usize::from(self.me.0);
-        self.places.iter().enumerate().filter(move |(node, _)| *node != me).map(|(_, place)| place)
+        self.endpoints
+            .iter()
+            .enumerate()
+            .filter(move |(node, _)| *node != me)
+            .map(|(_, endpoint)| endpoint)
     }
 }
 
@@ -74,7 +78,7 @@ impl Transport for Local {
             here.traffic.messages_sent += 1;
             here.traffic.bytes_sent += message.len() as u64;
         }
-        self.places[usize::from(to.0)].put(Arrival::Message(self.me, message.to_vec()));
+        self.endpoints[usize::from(to.0)].put(Arrival::Message(self.me, message.to_vec()));
     }
 
     fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {

@@ -68,7 +68,7 @@ pub struct Shm(Connections<Rings>);
 struct Rings {
     me: NodeId,
     shared: Shared,
-    peers: Vec<Beside>,
+    peers: Vec<RingPeer>,
     readiness: Readiness,
     /// The calling thread must stop waiting.
     roused: AtomicBool,
@@ -79,7 +79,7 @@ struct Rings {
 
 /// A peer, and the connection beside its rings.
 #[derive(Debug)]
-struct Beside {
+struct RingPeer {
     node: NodeId,
     stream: TcpStream,
     /// Something happened to the connection, which can only be its end.
@@ -137,7 +137,7 @@ impl Shm {
             stream.set_nonblocking(true)?;
             readiness.add(peers.len(), &stream)?;
             let [disturbed, ended, ignored, lively, unrung] = [false; 5].map(AtomicBool::new);
-            peers.push(Beside { node, stream, disturbed, ended, ignored, lively, unrung });
+            peers.push(RingPeer { node, stream, disturbed, ended, ignored, lively, unrung });
         }
         // After the indices of all peers.
         readiness.add(peers.len(), shared.bell(cluster.me))?;
@@ -229,7 +229,7 @@ impl Rings {
     /// Whether another node's program is on this core, as far as is known, and stays there.
     fn shares_core(&self) -> bool {
         let here = self.note_core();
-        let beside = |peer: &&Beside| self.shared.core(peer.node).load(Ordering::Relaxed) == here;
+        let beside = |peer: &&RingPeer| self.shared.core(peer.node).load(Ordering::Relaxed) == here;
         let beside: Vec<_> = self.peers.iter().filter(beside).collect();
         // Of two nodes, the one of the higher rank moves.
         let goes = beside.iter().any(|peer| peer.node < self.me);

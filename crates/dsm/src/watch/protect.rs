@@ -10,7 +10,7 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::two_views::{Protection, TwoViews};
 
-use super::{Access, Detector, Entry, Reclaimed, Then};
+use super::{Access, Detector, Entry, OnWritten, Reclaimed};
 
 #[derive(Debug)]
 pub(super) struct Protect {
@@ -58,7 +58,11 @@ impl Detector for Protect {
         Ok(false)
     }
 
-    fn written(&mut self, _pages: Range<usize>, _then: Then) -> Result<Vec<usize>, Errno> {
+    fn written(
+        &mut self,
+        _pages: Range<usize>,
+        _on_written: OnWritten,
+    ) -> Result<Vec<usize>, Errno> {
         Ok(Vec::new())
     }
 }

@@ -9,7 +9,7 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::two_views::TwoViews;
 
 use super::balance::Balance;
-use super::{Access, Detector, Entry, Fault, Pages, Then};
+use super::{Access, Detector, Entry, Fault, OnWritten, Pages};
 use crate::address::PageId;
 
 /// A watched region.
@@ -27,13 +27,13 @@ pub(super) struct Watched {
     unreported: BTreeSet<usize>,
     /// The ranges about which the kernel is asked, until the rights of some page change. Locks are
     /// acquired more often than that, and there may be thousands of pages.
-    asked: Option<Vec<Span>>,
+    asked: Option<Vec<ScanRange>>,
     balance: Balance,
 }
 
 /// Pages about which the kernel is asked in one call.
 #[derive(Debug)]
-struct Span {
+struct ScanRange {
     pages: Range<usize>,
     /// Some pages in between are not watched.
     has_gaps: bool,
@@ -221,16 +221,16 @@ impl Watched {
         let asked = self.asked.take().unwrap_or_else(|| self.spans());
         for span in &asked {
             if !span.has_gaps {
-                written.extend(self.detector.written(span.pages.clone(), Then::WatchAnew)?);
+                written.extend(self.detector.written(span.pages.clone(), OnWritten::WatchAnew)?);
                 continue;
             }
             // Pages in a gap must not be watched. So the first question only tells where to ask
             // again, which is mostly nowhere.
-            let mut found = self.detector.written(span.pages.clone(), Then::Leave)?;
+            let mut found = self.detector.written(span.pages.clone(), OnWritten::Leave)?;
             found.retain(|place| self.access[*place] == Access::Watched);
             for run in found.chunk_by(|one, next| one + 1 == *next) {
                 let run = run[0]..run[0] + run.len();
-                written.extend(self.detector.written(run, Then::WatchAnew)?);
+                written.extend(self.detector.written(run, OnWritten::WatchAnew)?);
             }
         }
         self.asked = Some(asked);
@@ -268,12 +268,12 @@ impl Watched {
         runs.filter(|(access, _)| *access == Access::Watched).map(|(_, pages)| pages).collect()
     }
 
-    fn spans(&self) -> Vec<Span> {
-        let mut spans: Vec<Span> = Vec::new();
+    fn spans(&self) -> Vec<ScanRange> {
+        let mut spans: Vec<ScanRange> = Vec::new();
         for pages in self.watched() {
             match spans.last_mut().filter(|span| pages.start - span.pages.end <= GAP_MAX) {
                 Some(span) => (span.pages.end, span.has_gaps) = (pages.end, true),
-                None => spans.push(Span { pages, has_gaps: false }),
+                None => spans.push(ScanRange { pages, has_gaps: false }),
             }
         }
         spans

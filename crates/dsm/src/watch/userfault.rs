@@ -15,7 +15,7 @@ use kyocho_sys::pagemap::PageMap;
 use kyocho_sys::two_views::{Protection, TwoViews};
 use kyocho_sys::userfault::{Admission, Userfault, Writes};
 
-use super::{Access, Detector, Entry, Pages, Reclaimed, Then};
+use super::{Access, Detector, Entry, OnWritten, Pages, Reclaimed};
 use crate::address::PageId;
 
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Detector for Faults {
         Ok(true)
     }
 
-    fn written(&mut self, pages: Range<usize>, then: Then) -> Result<Vec<usize>, Errno> {
+    fn written(&mut self, pages: Range<usize>, on_written: OnWritten) -> Result<Vec<usize>, Errno> {
         let Some(map) = &self.map else { return Ok(Vec::new()) };
         let (start, bytes) = (self.address(pages.start), pages.len() * PAGE_BYTES);
         let base = self.views.program();
@@ -148,9 +148,9 @@ impl Detector for Faults {
             let first = (run - base) / PAGE_BYTES;
             written.extend(first..first + length / PAGE_BYTES);
         };
-        match then {
-            Then::Leave => map.look_for_written(start, bytes, visit),
-            Then::WatchAnew => map.take_written(start, bytes, visit),
+        match on_written {
+            OnWritten::Leave => map.look_for_written(start, bytes, visit),
+            OnWritten::WatchAnew => map.take_written(start, bytes, visit),
         }?;
         Ok(written)
     }

@@ -90,7 +90,7 @@ fn writes_without_a_lock_appear_at_the_barrier() {
         assert_eq!((cluster.read(0), cluster.read(1), cluster.read(2)), (5, 5, 5));
         cluster.write(1, 6);
         cluster.barrier();
-        assert_eq!(cluster.nodes[0].read(WORD), Ok(6), "a manager has its pages at hand");
+        assert_eq!(cluster.nodes[0].read(WORD), Ok(6), "a manager has its pages at member");
         assert_eq!(cluster.nodes[2].read(WORD), Ok(6), "who used it has it again");
         assert_eq!(cluster.nodes[1].read(WORD), Ok(6), "its writer has it still");
     }

@@ -11,7 +11,7 @@ use super::{Core, EPROTO, LOOK_EVERY, State};
 use crate::address::ThreadId;
 use crate::interface::{Call, Event, Subject};
 use crate::message::BarrierKind;
-use crate::runtime::meeting::{Agreed, Came, Wish};
+use crate::runtime::meeting::{CallResult, JointRequest, Request};
 use crate::transport::Waiter;
 
 /// Interval at which a thread that may give up is asked whether it does.
@@ -40,7 +40,12 @@ impl Limit<'_> {
 impl Core {
     /// Makes a call for a thread of the program, and waits for its return. At the `limit` an
     /// acquire is given up, and a wait on a condition ends.
-    pub(in crate::runtime) fn call(&self, thread: ThreadId, call: Call, limit: Limit<'_>) -> Came {
+    pub(in crate::runtime) fn call(
+        &self,
+        thread: ThreadId,
+        call: Call,
+        limit: Limit<'_>,
+    ) -> CallResult {
         let mut state = self.until_not_full(self.lock()?, thread)?;
         if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
             self.collect(&mut state)?;
@@ -74,7 +79,7 @@ impl Core {
         thread: ThreadId,
         call: Call,
         limit: Limit<'_>,
-    ) -> Came {
+    ) -> CallResult {
         state.calls += 1;
         let number = state.calls;
         self.transport.begin_call();
@@ -93,7 +98,7 @@ impl Core {
         call: Call,
         number: u64,
         mut limit: Limit<'_>,
-    ) -> Result<(MutexGuard<'a, State>, Came), Errno> {
+    ) -> Result<(MutexGuard<'a, State>, CallResult), Errno> {
         let began = Instant::now();
         loop {
             if let Some(errno) = state.refused {
@@ -179,7 +184,11 @@ impl Core {
     }
 
     /// Meets the other threads of this node; one of them crosses a barrier with all nodes.
-    pub(in crate::runtime) fn meet(&self, wish: Wish, cross: impl FnOnce(Agreed) -> Came) -> Came {
+    pub(in crate::runtime) fn meet(
+        &self,
+        wish: Request,
+        cross: impl FnOnce(JointRequest) -> CallResult,
+    ) -> CallResult {
         let mut state = self.lock()?;
         let round = state.meeting.arrive(wish);
         // If a thread was excused meanwhile, one that waits already has to cross.
@@ -203,7 +212,7 @@ impl Core {
     }
 
     /// Crosses the last barrier.
-    pub(in crate::runtime) fn cross_last(&self, thread: ThreadId) -> Came {
+    pub(in crate::runtime) fn cross_last(&self, thread: ThreadId) -> CallResult {
         let mut state = self.lock()?;
         state.node.next_barrier_is_last();
         self.collect(&mut state)?;
@@ -215,7 +224,7 @@ impl Core {
 /// is.
 struct Crossing<'a> {
     core: &'a Core,
-    came: Came,
+    came: CallResult,
 }
 
 impl Drop for Crossing<'_> {

@@ -20,7 +20,7 @@ const LOOK_AT_LAUNCHER_EVERY: Duration = Duration::from_millis(200);
 
 /// What a node has to do with other processes than nodes.
 #[derive(Debug)]
-pub(in crate::runtime) struct Outside {
+pub(in crate::runtime) struct OtherProcesses {
     pub(in crate::runtime) counters: Option<Counters>,
     pub(in crate::runtime) launcher: Option<Launcher>,
     /// Shared memory of the node, at most.
@@ -29,7 +29,7 @@ pub(in crate::runtime) struct Outside {
 
 impl Core {
     /// The work of the service thread, until this node ends.
-    pub(in crate::runtime) fn serve(&self, me: NodeId, mut outside: Outside) {
+    pub(in crate::runtime) fn serve(&self, me: NodeId, mut outside: OtherProcesses) {
         let _told = TellOfPanic(self);
         let mut look_next = Instant::now();
         while self.lock().is_ok_and(|state| !state.ended) {
@@ -80,7 +80,7 @@ impl Core {
 ///
 /// It uses a signal, because this is not the program's thread, and exit handlers belong to the
 /// program.
-fn end_with_launcher(me: NodeId, mut outside: Outside) -> Outside {
+fn end_with_launcher(me: NodeId, mut outside: OtherProcesses) -> OtherProcesses {
     let launcher = outside.launcher.as_mut();
     // The end of a node is noticed by its connections.
     let is_gone = launcher.is_some_and(|launcher| {

@@ -14,16 +14,16 @@ impl Core {
     /// Passes the program's writes since the last call to the node.
     pub(super) fn collect(&self, state: &mut State) -> Result<(), Errno> {
         let began = Instant::now();
-        let (written, usual) = Self::written(state)?;
-        let new = state.usual.note(&written);
+        let (written, compared) = Self::written(state)?;
+        let new = state.compared.note(&written);
         let mut words = Vec::new();
-        for &page in written.iter().chain(&usual) {
+        for &page in written.iter().chain(&compared) {
             let copy = state.node.copy(page).expect("what the program can write to is here");
             words.clear();
             let whole = state.watch.at(page).differing(page, copy, WORDS_SINGLY_MAX, &mut words);
             let is_written = !words.is_empty();
-            state.usual.compared(page, is_written);
-            if !is_written && usual.contains(&page) {
+            state.compared.record_comparison(page, is_written);
+            if !is_written && compared.contains(&page) {
                 continue;
             }
             let told = match whole {
@@ -41,7 +41,7 @@ impl Core {
             state.node.touch(page);
             assert!(told.is_ok(), "the copy was looked at just now");
         }
-        state.statistics.pages_compared += (written.len() + usual.len()) as u64;
+        state.statistics.pages_compared += (written.len() + compared.len()) as u64;
         state.statistics.comparing += began.elapsed();
         // The node knows all writes by now, so an error loses none: pages that are still watched
         // are compared as well.
@@ -51,23 +51,23 @@ impl Core {
     /// Pages that were written, and pages to compare in any case. They are watched anew before they
     /// are read. So what is read is at least as new as what the next call does not report.
     fn written(state: &mut State) -> Result<(Vec<PageId>, Vec<PageId>), Errno> {
-        let (usual, idle) = state.usual.begin();
+        let (compared, idle) = state.compared.begin();
         state.watch.show(&idle)?;
         let written = state.watch.take_written()?;
         // They are watched now, and compared a last time.
-        idle.into_iter().for_each(|page| state.usual.remove(page));
-        Ok((written, usual))
+        idle.into_iter().for_each(|page| state.compared.remove(page));
+        Ok((written, compared))
     }
 
     /// Undoes the program's writes since the last call.
     pub(in crate::runtime) fn forget(&self) -> Result<(), Errno> {
         let mut state = self.lock()?;
-        let (written, usual) = Self::written(&mut state)?;
-        for &page in written.iter().chain(&usual) {
+        let (written, compared) = Self::written(&mut state)?;
+        for &page in written.iter().chain(&compared) {
             let pages = state.watch.at(page);
             pages.put(page, state.node.copy(page).expect("what the program can write to is here"));
         }
-        let new = state.usual.note(&written);
+        let new = state.compared.note(&written);
         state.watch.open(&new)
     }
 }

@@ -14,9 +14,9 @@ use crate::layout::Layout;
 use crate::layout::Scheme;
 use crate::page::WORDS_A_PAGE;
 use crate::region::discord::{Hindrance, Instead};
-use crate::runtime::core::Outside;
+use crate::runtime::core::OtherProcesses;
 use crate::runtime::error::Error;
-use crate::runtime::places::RegionSettings;
+use crate::runtime::mappings::RegionSettings;
 use crate::transport::Local;
 use crate::watch::Detection;
 
@@ -26,7 +26,7 @@ fn alone(pages_max: usize) -> Running {
     let layout = Layout { nodes, regions: vec![NodeId(0)].into(), words_a_page, locks: 1, scheme };
     let views = Arc::new(TwoViews::new(PAGE_BYTES, None).expect("there is memory for a page"));
     let memory_bytes_max = pages_max * PAGE_BYTES;
-    let outside = Outside { counters: None, launcher: None, memory_bytes_max };
+    let outside = OtherProcesses { counters: None, launcher: None, memory_bytes_max };
     let (transport, deadline) = (Box::new(Local::mesh(1).remove(0)), Duration::from_secs(60));
     let detection = Some(Detection::Protect);
     Running::start(NodeId(0), layout, views, detection, transport, deadline, outside)

@@ -10,7 +10,7 @@ use kyocho_sys::two_views::TwoViews;
 
 use super::Watched;
 use crate::address::PageId;
-use crate::watch::{Access, Detection, Detector, Entry, Fault, Reclaimed, Then, Watch};
+use crate::watch::{Access, Detection, Detector, Entry, Fault, OnWritten, Reclaimed, Watch};
 
 /// The entry of the only page, as in Linux for a shared mapping with `WP_ASYNC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,10 +124,10 @@ impl Detector for PageTable {
         Ok(false)
     }
 
-    fn written(&mut self, pages: Range<usize>, then: Then) -> Result<Vec<usize>, Errno> {
+    fn written(&mut self, pages: Range<usize>, on_written: OnWritten) -> Result<Vec<usize>, Errno> {
         let is_written = self.call(|host| {
             let is_written = matches!(host.pte, Pte::None | Pte::Writable);
-            if matches!(then, Then::WatchAnew) && is_written {
+            if matches!(on_written, OnWritten::WatchAnew) && is_written {
                 host.watch_anew();
             }
             is_written
@@ -257,12 +257,12 @@ impl Detector for Shared {
         Ok(true)
     }
 
-    fn written(&mut self, pages: Range<usize>, then: Then) -> Result<Vec<usize>, Errno> {
+    fn written(&mut self, pages: Range<usize>, on_written: OnWritten) -> Result<Vec<usize>, Errno> {
         let mut host = self.host();
         let fails = host.host_fails();
         let reached = if fails { pages.start..pages.start + pages.len() / 2 } else { pages };
         let found: Vec<_> = reached.filter(|page| host.written[*page]).collect();
-        if matches!(then, Then::WatchAnew) {
+        if matches!(on_written, OnWritten::WatchAnew) {
             found.iter().for_each(|page| host.written[*page] = false);
         }
         if fails { Err(EIO) } else { Ok(found) }

@@ -16,13 +16,13 @@ use crate::layout::Scheme;
 use crate::message::BarrierKind;
 use crate::node::Node;
 use crate::page::WORDS_A_PAGE;
-use crate::runtime::meeting::Wish;
+use crate::runtime::meeting::Request;
 use crate::transport::{Local, Transport};
 use crate::watch::{Detection, Watch};
 
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(60);
-const CROSS: Wish = Wish::Barrier(BarrierKind::Ordinary);
+const CROSS: Request = Request::Barrier(BarrierKind::Ordinary);
 
 /// A node of a cluster of two. Two of its threads meet at barriers.
 fn core_of_two(network: Local) -> Core {

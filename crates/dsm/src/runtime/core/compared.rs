@@ -25,14 +25,14 @@ struct History {
 
 /// The pages that are compared in each interval.
 #[derive(Debug)]
-pub(super) struct Usual {
+pub(super) struct ComparedPages {
     intervals: u32,
     histories: Directory<History>,
     /// The pages, and for how many intervals each was not written.
     pages: Vec<(PageId, u8)>,
 }
 
-impl Usual {
+impl ComparedPages {
     /// No pages.
     pub(super) fn new() -> Self {
         Self { intervals: 0, histories: Directory::new(), pages: Vec::new() }
@@ -50,10 +50,10 @@ impl Usual {
     /// Records that pages were written, or replaced in the program's sight. Returns those that need
     /// not be watched any more.
     pub(super) fn note(&mut self, written: &[PageId]) -> Vec<PageId> {
-        let mut usual = Vec::new();
+        let mut compared = Vec::new();
         for &page in written {
             if self.has(page) {
-                self.compared(page, true);
+                self.record_comparison(page, true);
                 continue;
             }
             let history = self.histories.entry(page, History::default);
@@ -62,14 +62,14 @@ impl Usual {
             history.last = self.intervals;
             if history.row >= ROW && self.pages.len() < PAGES_MAX {
                 self.pages.push((page, 0));
-                usual.push(page);
+                compared.push(page);
             }
         }
-        usual
+        compared
     }
 
     /// Records whether one of the pages was written in the last interval.
-    pub(super) fn compared(&mut self, page: PageId, is_written: bool) {
+    pub(super) fn record_comparison(&mut self, page: PageId, is_written: bool) {
         if let Some((_, idle)) = self.pages.iter_mut().find(|(other, _)| *other == page) {
             *idle = if is_written { 0 } else { idle.saturating_add(1) };
         }
@@ -88,52 +88,52 @@ impl Usual {
 
 #[cfg(test)]
 mod tests {
-    use super::{IDLE_MAX, NEAR, PAGES_MAX, ROW, Usual};
+    use super::{ComparedPages, IDLE_MAX, NEAR, PAGES_MAX, ROW};
     use crate::address::PageId;
 
     /// Records `times` writes, so many intervals apart. Returns whether the page is compared from
     /// then on.
-    fn written(usual: &mut Usual, page: PageId, times: u8, apart: u32) -> bool {
+    fn written(pages: &mut ComparedPages, page: PageId, times: u8, apart: u32) -> bool {
         for _ in 0..times {
-            (0..apart).for_each(|_| drop(usual.begin()));
-            usual.note(&[page]);
+            (0..apart).for_each(|_| drop(pages.begin()));
+            pages.note(&[page]);
         }
-        usual.has(page)
+        pages.has(page)
     }
 
     #[test]
-    fn a_page_is_usual_that_is_written_to_often_enough_in_a_row() {
+    fn a_page_is_compared_that_is_written_to_often_enough_in_a_row() {
         let page = PageId(3);
-        assert!(!written(&mut Usual::new(), page, ROW - 1, 1));
-        assert!(written(&mut Usual::new(), page, ROW, NEAR));
-        assert!(!written(&mut Usual::new(), page, 20, NEAR + 1));
+        assert!(!written(&mut ComparedPages::new(), page, ROW - 1, 1));
+        assert!(written(&mut ComparedPages::new(), page, ROW, NEAR));
+        assert!(!written(&mut ComparedPages::new(), page, 20, NEAR + 1));
     }
 
     #[test]
     fn one_that_is_idle_for_long_is_watched_again_and_compared_once_more() {
-        let (mut usual, page) = (Usual::new(), PageId(0));
-        assert!(written(&mut usual, page, ROW, 1));
+        let (mut pages, page) = (ComparedPages::new(), PageId(0));
+        assert!(written(&mut pages, page, ROW, 1));
         for interval in 0..3 * IDLE_MAX {
-            assert_eq!(usual.begin(), (vec![page], vec![]), "written to until {interval}");
-            usual.compared(page, interval < 2 * IDLE_MAX);
+            assert_eq!(pages.begin(), (vec![page], vec![]), "written to until {interval}");
+            pages.record_comparison(page, interval < 2 * IDLE_MAX);
         }
-        assert_eq!(usual.begin(), (vec![page], vec![page]));
-        usual.compared(page, false);
-        assert_eq!(usual.begin(), (vec![page], vec![page]), "the host did not let it be watched");
-        usual.remove(page);
-        assert_eq!(usual.begin(), (vec![], vec![]));
+        assert_eq!(pages.begin(), (vec![page], vec![page]));
+        pages.record_comparison(page, false);
+        assert_eq!(pages.begin(), (vec![page], vec![page]), "the host did not let it be watched");
+        pages.remove(page);
+        assert_eq!(pages.begin(), (vec![], vec![]));
     }
 
     #[test]
     fn there_are_not_more_than_can_be_compared_each_time() {
-        let mut usual = Usual::new();
-        let pages: Vec<_> = (0..100).map(PageId).collect();
+        let mut pages = ComparedPages::new();
+        let many: Vec<_> = (0..100).map(PageId).collect();
         for _ in 0..ROW {
-            drop(usual.begin());
-            usual.note(&pages);
+            drop(pages.begin());
+            pages.note(&many);
         }
-        assert_eq!(usual.begin().0.len(), PAGES_MAX);
-        pages.iter().for_each(|page| usual.remove(*page));
-        assert_eq!(usual.begin().0, []);
+        assert_eq!(pages.begin().0.len(), PAGES_MAX);
+        many.iter().for_each(|page| pages.remove(*page));
+        assert_eq!(pages.begin().0, []);
     }
 }

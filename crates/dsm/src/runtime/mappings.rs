@@ -92,7 +92,7 @@ impl Region {
 
 /// A region in this process.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Mapping {
     _guarded: Guarded,
     views: Arc<TwoViews>,
     first: PageId,
@@ -100,7 +100,7 @@ pub(super) struct Place {
     used: AtomicUsize,
 }
 
-impl Place {
+impl Mapping {
     pub(super) fn new(first: PageId, views: Arc<TwoViews>, guarded: Guarded) -> Self {
         Self { _guarded: guarded, views, first, used: AtomicUsize::new(0) }
     }
@@ -132,25 +132,25 @@ impl Place {
 
 /// All regions of this process, in the order of creation.
 #[derive(Debug)]
-pub(super) struct Places {
-    places: Box<[OnceLock<Place>]>,
+pub(super) struct Mappings {
+    mappings: Box<[OnceLock<Mapping>]>,
     count: AtomicUsize,
 }
 
-impl Places {
+impl Mappings {
     /// The first region alone.
-    pub(super) fn new(first: Place) -> Self {
-        let places = (0..REGIONS_MAX).map(|_| OnceLock::new()).collect();
-        let all = Self { places, count: AtomicUsize::new(0) };
+    pub(super) fn new(first: Mapping) -> Self {
+        let mappings = (0..REGIONS_MAX).map(|_| OnceLock::new()).collect();
+        let all = Self { mappings, count: AtomicUsize::new(0) };
         all.push(first);
         all
     }
 
     /// Adds a region. Call from one thread at a time.
-    pub(super) fn push(&self, place: Place) -> Region {
+    pub(super) fn push(&self, mapping: Mapping) -> Region {
         let number = self.count.load(Ordering::Acquire);
         // The layout permits no more regions than there are entries.
-        let is_new = self.places[number].set(place).is_ok();
+        let is_new = self.mappings[number].set(mapping).is_ok();
         assert!(is_new, "one thread at a time makes a region");
         self.count.store(number + 1, Ordering::Release);
         self.last()
@@ -164,19 +164,19 @@ impl Places {
 
     /// The region with this number.
     pub(super) fn region(&self, number: u16) -> Option<Region> {
-        let Place { first, views, .. } = self.get(number)?;
+        let Mapping { first, views, .. } = self.get(number)?;
         Some(Region { number, first: *first, pages: (views.bytes() / PAGE_BYTES) as u64 })
     }
 
-    fn get(&self, number: u16) -> Option<&Place> {
-        self.places.get(usize::from(number))?.get()
+    fn get(&self, number: u16) -> Option<&Mapping> {
+        self.mappings.get(usize::from(number))?.get()
     }
 
     /// The mapping of a region.
     ///
     /// # Panics
     /// The region was created by another node, and not by this one.
-    pub(super) fn of(&self, region: Region) -> &Place {
+    pub(super) fn of(&self, region: Region) -> &Mapping {
         let is_it = self.region(region.number) == Some(region);
         assert!(is_it, "the region was made by another node, and not here");
         self.get(region.number).expect("it is there")
@@ -197,30 +197,30 @@ impl Places {
     /// # Panics
     /// This node has not allocated the array.
     pub(super) fn address<T: Pod>(&self, array: &SharedArray<T>) -> usize {
-        let place = self.get(array.region).filter(|place| {
+        let mapping = self.get(array.region).filter(|mapping| {
             let bytes = (array.len() * size_of::<T>()) as u64;
-            let left = place.used.load(Ordering::Relaxed) as u64;
-            let offset = array.start.checked_sub(place.start());
+            let left = mapping.used.load(Ordering::Relaxed) as u64;
+            let offset = array.start.checked_sub(mapping.start());
             offset.is_some_and(|offset| offset <= left && bytes <= left - offset)
         });
-        let place = place.expect("the array was allocated on another node, and not yet here");
-        place.views.program() + (array.start - place.start()) as usize
+        let mapping = mapping.expect("the array was allocated on another node, and not yet here");
+        mapping.views.program() + (array.start - mapping.start()) as usize
     }
 
     /// The pages of some addresses of this process; `None` unless they lie in one region.
     pub(super) fn pages_at(&self, addresses: Range<usize>) -> Option<Vec<PageId>> {
         let all =
-            self.places[..self.count.load(Ordering::Acquire)].iter().filter_map(OnceLock::get);
-        let has = |place: &&Place| {
-            let here = place.addresses();
+            self.mappings[..self.count.load(Ordering::Acquire)].iter().filter_map(OnceLock::get);
+        let has = |mapping: &&Mapping| {
+            let here = mapping.addresses();
             here.start <= addresses.start
                 && addresses.start <= addresses.end
                 && addresses.end <= here.end
         };
-        let place = all.into_iter().find(has)?;
-        let base = place.views.program();
+        let mapping = all.into_iter().find(has)?;
+        let base = mapping.views.program();
         let pages =
             (addresses.start - base) / PAGE_BYTES..(addresses.end - base).div_ceil(PAGE_BYTES);
-        Some(pages.map(|page| PageId(place.first.0 + page as u64)).collect())
+        Some(pages.map(|page| PageId(mapping.first.0 + page as u64)).collect())
     }
 }

@@ -2,9 +2,10 @@
 //! itself.
 //!
 //! ```text
-//!   Dsm::seats(3) ──> Seat ── moved to a thread ──> take ──> Hand: acquire, release, cells, barrier ..
-//!                     Seat ── moved to another  ──> take ──> Hand      a fault or a wait blocks only its own thread
-//!                     Seat ..                                 a barrier: all hands of all nodes
+//!   Dsm::seats(3) ──> Seat ── moved to a thread ──> take ──> NodeThread: acquire, release, cells ..
+//!                     Seat ── moved to another  ──> take ──> NodeThread
+//!                     Seat ..
+//!   A fault or a wait blocks only its own thread. A barrier waits for all threads of all nodes.
 //! ```
 //!
 //! The other nodes see one node (`node.rs`). Its threads see each other's writes as threads do, and
@@ -31,8 +32,8 @@ use crate::runtime::cell::SharedCell;
 use crate::runtime::core::Limit;
 use crate::runtime::error::Error;
 use crate::runtime::lock_calls::lock_calls;
-use crate::runtime::meeting::Wish;
-use crate::runtime::places::{Region, RegionSettings};
+use crate::runtime::mappings::{Region, RegionSettings};
+use crate::runtime::meeting::Request;
 use crate::runtime::running::Running;
 use crate::runtime::statistics::Statistics;
 
@@ -50,22 +51,22 @@ pub(super) fn handler_stack() -> Result<Option<AlternateStack>, Errno> {
     narrow.then(|| AlternateStack::install(HANDLER_STACK_BYTES)).transpose()
 }
 
-/// A hand's membership of its node; ends when dropped.
-struct Place<'a> {
+/// A thread's membership of its node; ends when dropped.
+struct Membership<'a> {
     running: Arc<Running>,
-    /// The node is borrowed, or an [`Aside`].
+    /// The node is borrowed, or a [`SharedNode`].
     _lent: PhantomData<&'a ()>,
     thread: ThreadId,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Membership<'_> {
     fn drop(&mut self) {
         self.running.core.excuse();
     }
 }
 
 /// The right to be one thread of a node. Once it is dropped, barriers no longer wait for it.
-pub struct Seat<'a>(Place<'a>);
+pub struct Seat<'a>(Membership<'a>);
 
 impl fmt::Debug for Seat<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,7 +80,7 @@ impl<'a> Seat<'a> {
         running.core.expect(count);
         let seat = |number| {
             let (running, thread) = (Arc::clone(running), ThreadId(number));
-            Self(Place { running, _lent: PhantomData, thread })
+            Self(Membership { running, _lent: PhantomData, thread })
         };
         (1..=count).map(seat).collect()
     }
@@ -88,17 +89,17 @@ impl<'a> Seat<'a> {
     ///
     /// # Errors
     /// [`Error::Host`]: no memory for the stack of fault handlers.
-    pub fn take(self) -> Result<Hand<'a>, Error> {
-        Ok(Hand { place: self.0, _stack: handler_stack()?, _thread: PhantomData })
+    pub fn take(self) -> Result<NodeThread<'a>, Error> {
+        Ok(NodeThread { membership: self.0, _stack: handler_stack()?, _thread: PhantomData })
     }
 }
 
 /// A node that is used by threads with seats. If it is dropped, the node counts as dead once these
 /// threads have ended.
 #[derive(Debug)]
-pub struct Aside(pub(super) Dsm);
+pub struct SharedNode(pub(super) Dsm);
 
-impl Aside {
+impl SharedNode {
     /// Returns the node to its own thread.
     ///
     /// # Errors
@@ -110,42 +111,42 @@ impl Aside {
 
 /// One thread of a node among several ([`super::Dsm::seats`]). Its calls are those of
 /// [`super::Dsm`]. A lock that it holds when it is dropped stays held.
-pub struct Hand<'a> {
-    place: Place<'a>,
+pub struct NodeThread<'a> {
+    membership: Membership<'a>,
     _stack: Option<AlternateStack>,
     // Its faults are handled on the thread that took the seat.
     _thread: PhantomData<*mut ()>,
 }
 
-impl fmt::Debug for Hand<'_> {
+impl fmt::Debug for NodeThread<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hand({})", self.place.thread.0)
+        write!(f, "NodeThread({})", self.membership.thread.0)
     }
 }
 
-impl Hand<'_> {
+impl NodeThread<'_> {
     /// Its node's rank.
     #[must_use]
     pub fn rank(&self) -> u16 {
-        self.place.running.me.0
+        self.membership.running.me.0
     }
 
     /// Number of nodes.
     #[must_use]
     pub fn nodes(&self) -> u16 {
-        self.place.running.nodes
+        self.membership.running.nodes
     }
 
     /// Its number among the threads of its node, from 0.
     #[must_use]
     pub fn number(&self) -> u16 {
-        self.place.thread.0 - 1
+        self.membership.thread.0 - 1
     }
 
     /// The region that was created with this number, counted from 0.
     #[must_use]
     pub fn numbered(&self, number: u16) -> Option<Region> {
-        self.place.running.places.region(number)
+        self.membership.running.mappings.region(number)
     }
 
     /// The addresses of a region in this process.
@@ -154,19 +155,19 @@ impl Hand<'_> {
     /// The region was created by another node, and not by this one.
     #[must_use]
     pub fn addresses(&self, region: Region) -> Range<usize> {
-        self.place.running.addresses(region)
+        self.membership.running.addresses(region)
     }
 
     /// The pages of some addresses of one region in this process.
     #[must_use]
     pub fn pages_at(&self, addresses: Range<usize>) -> Option<Vec<PageId>> {
-        self.place.running.places.pages_at(addresses)
+        self.membership.running.mappings.pages_at(addresses)
     }
 
     /// The counters of its node, of all threads together.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.place.running.core.statistics()
+        self.membership.running.core.statistics()
     }
 
     /// The elements of an array. An access may wait for its page, as for [`super::Dsm::cells`].
@@ -176,7 +177,7 @@ impl Hand<'_> {
     #[must_use]
     #[expect(unsafe_code, reason = "makes cells of this node's memory")]
     pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [SharedCell<T>] {
-        let address = self.place.running.places.address(array);
+        let address = self.membership.running.mappings.address(array);
         // SAFETY: allocated there (asserted), mapped as long as the node lives, which is borrowed,
         // and its faults are handled.
         unsafe { array.shared_cells(address) }
@@ -190,7 +191,7 @@ impl Hand<'_> {
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.
     pub fn barrier(&mut self, kind: BarrierKind) -> Result<(), Error> {
-        self.place.running.meet(self.place.thread, Wish::Barrier(kind))??;
+        self.membership.running.meet(self.membership.thread, Request::Barrier(kind))??;
         Ok(())
     }
 
@@ -201,7 +202,7 @@ impl Hand<'_> {
     /// Those of [`super::Dsm::region`]. If the threads of a node ask for different things, all
     /// nodes get an error that names it.
     pub fn region(&mut self, settings: RegionSettings) -> Result<Region, Error> {
-        self.place.running.region_together(self.place.thread, settings)
+        self.membership.running.region_together(self.membership.thread, settings)
     }
 
     /// Allocates an array of a region. One thread of each node does so, and passes it to the
@@ -213,7 +214,7 @@ impl Hand<'_> {
     /// # Panics
     /// The region was created by another node, and not by this one.
     pub fn array<T: Pod>(&self, region: Region, length: usize) -> Result<SharedArray<T>, Error> {
-        self.place.running.array(region, length)
+        self.membership.running.array(region, length)
     }
 
     /// Fetches a page. Accesses to it do not wait until the next barrier.
@@ -221,11 +222,11 @@ impl Hand<'_> {
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.
     pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
-        self.place.running.core.fetch(self.place.thread, page)??;
+        self.membership.running.core.fetch(self.membership.thread, page)??;
         Ok(())
     }
 
     fn call(&mut self, call: Call, limit: Limit<'_>) -> Result<Outcome, Error> {
-        Ok(self.place.running.core.call(self.place.thread, call, limit)??)
+        Ok(self.membership.running.core.call(self.membership.thread, call, limit)??)
     }
 }
