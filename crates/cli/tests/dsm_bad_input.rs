@@ -208,7 +208,7 @@ fn a_node_that_is_started_wrongly_is_told_by_name() {
             }
             let more = second("export KYOCHO_DSM_NODES=$KYOCHO_DSM_NODES,127.0.0.1:1");
             let told =
-                if transport == "tcp" { "counts 2 nodes" } else { "KYOCHO_DSM_SHARED must be" };
+                if transport == "tcp" { "expects 2 nodes" } else { "KYOCHO_DSM_SHARED must be" };
             scope.spawn(move || check(transport, "2", &more, told));
             let twin = "[ $KYOCHO_DSM_RANK = 2 ] && export KYOCHO_DSM_RANK=1";
             scope.spawn(move || check(transport, "3", twin, "two nodes have rank 1"));

@@ -96,9 +96,9 @@ fn nodes_share_vectors_in_a_region_far_away_and_are_told_where_they_differ() {
          ask for more shared memory when joining, or make a region\")"
     );
     assert_eq!((code, lines.next()), (Some(0), Some(expected.as_str())), "{errors}");
-    let differ = "make-shared-region: node 0 makes a region of 8192 bytes at 0x4000000000000 (Cyclic), \
-                  node 2 a region of 4096 bytes at 0x4000000000000 (Cyclic): all nodes make the same regions \
-                  in the same order";
+    let differ = "make-shared-region: node 0 creates a region of 8192 bytes at 0x4000000000000 (Cyclic), \
+                  node 2 a region of 4096 bytes at 0x4000000000000 (Cyclic): all nodes must create the same \
+                  regions in the same order";
     assert_eq!(lines.next(), Some(differ));
 }
 
