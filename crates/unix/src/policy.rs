@@ -48,7 +48,7 @@ pub(crate) enum Verdict {
 pub(crate) enum Resource {
     /// Processes and threads.
     Tasks,
-    /// Memory that belongs to no address space: memory files.
+    /// Memory that belongs to no address space: memory files, shared memory without a file.
     Memory,
 }
 
@@ -106,6 +106,10 @@ const fn served(number: c_long, conditions: &'static [Condition]) -> Rule {
 
 const fn counted(number: c_long, conditions: &'static [Condition]) -> Rule {
     Rule { number, conditions, verdict: Verdict::Counted(Resource::Tasks) }
+}
+
+const fn counted_memory(number: c_long, conditions: &'static [Condition]) -> Rule {
+    Rule { number, conditions, verdict: Verdict::Counted(Resource::Memory) }
 }
 
 const fn refused(number: c_long, errno: i32) -> Rule {
@@ -168,6 +172,10 @@ pub(crate) fn shares_unseen(number: u32, arguments: &[u64; 6], counter: u64) -> 
 /// How a plan maps the mark of a program (`program/running.rs`).
 pub(crate) const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 pub(crate) const MARKING: u64 = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
+
+/// With these two bits of the flags, `mmap` makes shared memory without a file.
+const ANONYMOUS: u32 = libc::MAP_ANONYMOUS as u32;
+const SHARED: u32 = libc::MAP_SHARED as u32;
 
 const MAP_AT: u32 = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u32;
 
@@ -275,6 +283,9 @@ const ARCH_REQUESTS: &[u32] = &[0x1001, 0x1002, 0x1003, 0x1004];
 
 /// Calls that are native under conditions. The most frequent come first: the host walks this list.
 pub(crate) const RULES: &[Rule] = &[
+    // Shared memory without a file, at any place that is permitted.
+    counted_memory(libc::SYS_mmap, &[Bit(3, ANONYMOUS), Bit(3, SHARED), NoBits(3, MAP_AT)]),
+    counted_memory(libc::SYS_mmap, &[Bit(3, ANONYMOUS), Bit(3, SHARED), AtLeast(0, GUARD)]),
     native(libc::SYS_mmap, &[NoBits(3, MAP_AT)]),
     native(libc::SYS_mmap, &[AtLeast(0, GUARD)]),
     // A page without code, at a place where nothing is mapped. Once a plan is done, something
@@ -307,11 +318,7 @@ pub(crate) const RULES: &[Rule] = &[
     refused(libc::SYS_clone, libc::EPERM),
     // Its flags are in memory, where no filter sees them. All libraries fall back to `clone`.
     refused(libc::SYS_clone3, libc::ENOSYS),
-    Rule {
-        number: libc::SYS_memfd_create,
-        conditions: &[],
-        verdict: Verdict::Counted(Resource::Memory),
-    },
+    counted_memory(libc::SYS_memfd_create, &[]),
     native(libc::SYS_execve, &[Is(0, PATH_ADDRESS as u64)]),
     native(libc::SYS_madvise, &[AtLeast(0, GUARD)]),
     native(

@@ -311,6 +311,35 @@ static void memory_files(void) {
     int status;
     MUST(waitpid(child, &status, 0) == child && status == 0);
     close(second);
+    /* Shared memory without a file counts whole while a part of it is mapped. A store beyond the limit is a SIGBUS. */
+    child = fork();
+    if (!child) {
+        for (int round = 0; round < 8; round++) {
+            char *part = mmap(0, 32 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+            if (part == MAP_FAILED) _exit(1);
+            memset(part, 1, 32 << 20);
+            munmap(part + page, (32 << 20) - page);
+        }
+        _exit(0);
+    }
+    MUST(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
+    int next = dup(0), device = open("/dev/zero", O_RDWR);
+    volatile char *shared = mmap(0, 2 * page + 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    MUST(shared != MAP_FAILED && shared[2 * page] == 0 && device >= 0);
+    child = fork();
+    if (!child) _exit((shared[3 * page - 1] = 7) != 7);
+    MUST(waitpid(child, &status, 0) == child && status == 0 && shared[3 * page - 1] == 7);
+    MUST(mmap((void *)(1ul << 40), page, PROT_READ, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (void *)(1ul << 40));
+    REFUSED_AS(EPERM, mmap((void *)LAUNCHER, page, PROT_READ, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    REFUSED_AS(EINVAL, mmap(0, 0, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    REFUSED_AS(ENOMEM, mmap(0, -1ul, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    REFUSED_AS(ENOMEM, mmap(0, page, PROT_READ, MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0));
+    REFUSED_AS(EACCES, mmap(0, page, PROT_READ | PROT_WRITE, MAP_SHARED, device, 0));
+    REFUSED_AS(EACCES, open("/dev/zero", O_WRONLY));
+    char *private = mmap(0, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, device, 0);
+    MUST(private != MAP_FAILED && (private[0] = 1));
+    /* None of these mappings has kept a descriptor. */
+    MUST(close(device) == 0 && close(next) == 0 && dup(0) == next && close(next) == 0);
     /* Empty files cost memory, too. */
     int many = 0;
     for (char path[64]; many < 10000; many++) {

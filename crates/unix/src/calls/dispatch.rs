@@ -104,6 +104,7 @@ impl Request<'_> {
     fn on_files(&self) -> Option<Result<Answer, Errno>> {
         Some(match self.number() {
             libc::SYS_open => self.open(AT_FDCWD, 0, self.word(1), self.word(2)),
+            libc::SYS_mmap => self.map_shared(),
             libc::SYS_memfd_create => self.memory_file(),
             libc::SYS_creat => {
                 self.open(AT_FDCWD, 0, crate::calls::files::CREAT_FLAGS, self.word(1))

@@ -262,6 +262,14 @@ impl Request<'_> {
                     .keep_diverted(thread, Diverted { registers: saved, then: Then::Answer });
                 return;
             }
+            if let Then::Mapped(number) = then {
+                registers.rip = launcher::address(|launcher| launcher.exec);
+                registers.rax = libc::SYS_close as u64;
+                registers.rdi = number;
+                let then = Then::Value(result);
+                self.server.keep_diverted(thread, Diverted { registers: saved, then });
+                return;
+            }
             *registers = saved;
             registers.rax = result as u64;
         })?;
@@ -277,6 +285,7 @@ impl Request<'_> {
                 let read = self.client.read(at, &mut number);
                 read.map_or(-i64::from(libc::EFAULT), |()| i32::from_le_bytes(number).into())
             }
+            Then::Value(value) => value,
             _ => answer,
         }
     }

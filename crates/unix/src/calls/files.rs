@@ -18,10 +18,24 @@ use std::os::fd::{AsFd, OwnedFd};
 pub(crate) const CREAT_FLAGS: u64 = (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u64;
 /// How often making a file is retried if another process makes or removes it meanwhile.
 const RACES_MAX: usize = 16;
+/// A shared mapping of this device is memory without a file, which nothing counts. A descriptor for
+/// reading permits none.
+const ZERO: &[u8] = b"/dev/zero";
 const EXISTS: Errno = Errno::new(libc::EEXIST);
 
 fn wants_to_write(flags: OFlags) -> bool {
     flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC)
+}
+
+/// The flags for reading alone; writing is dropped from those for both.
+///
+/// # Errors
+/// `ACCES`: they are for writing alone.
+fn for_reading(flags: OFlags) -> Result<OFlags, Errno> {
+    match flags & OFlags::RWMODE {
+        OFlags::WRONLY => Err(Errno::new(libc::EACCES)),
+        _ => Ok(flags.difference(OFlags::RWMODE)),
+    }
 }
 
 impl Request<'_> {
@@ -116,7 +130,10 @@ impl Request<'_> {
         let mode = if unnamed { mode & !self.client.umask()? } else { 0 };
         let gone = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = if unnamed { flags } else { flags.difference(gone) };
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let mut flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        if self.server.limited.memory && node.path == ZERO {
+            flags = for_reading(flags)?;
+        }
         if node.kind == FileType::RegularFile && wants_to_write(flags) {
             return self.open_to_write(node, flags);
         }

@@ -209,6 +209,7 @@ fn the_launcher_cannot_be_unmapped_or_replaced() {
         (libc::SYS_pkey_mprotect, [launcher, 4096, 7, 0, 0, 0]),
         (libc::SYS_mmap, [launcher, 4096, 7, fixed, 0, 0]),
         (libc::SYS_mmap, [MARK as u64, 4096, READ_WRITE, libc::MAP_SHARED as u64 | fixed, 0, 0]),
+        (libc::SYS_mmap, [MARK as u64, 4096, 3, libc::MAP_SHARED as u64 | fixed | 0x20, 0, 0]),
         (libc::SYS_mmap, [MARK as u64, 4096, 7, MARKING, 0, 0]),
         (libc::SYS_mmap, [MARK as u64, 8192, READ_WRITE, MARKING, 0, 0]),
         (libc::SYS_mmap, [MARK as u64 - 4096, 4096, READ_WRITE, MARKING, 0, 0]),

@@ -44,6 +44,10 @@ pub(crate) enum Then {
     Number(u64),
     /// By entering the directory whose descriptor number is at this address.
     Enter(u64),
+    /// With the address of a mapping of this descriptor, which is closed then.
+    Mapped(u64),
+    /// With this value.
+    Value(i64),
 }
 
 /// Why a file cannot be entered.
