@@ -207,7 +207,7 @@ fn the_outranked_process_stands_aside_and_the_urgent_one_never_does() {
 }
 
 #[test]
-fn equals_share_and_nobody_stands_aside() {
+fn equal_processes_share_and_none_yields_its_core() {
     let meeting = Meeting::new("equals");
     under_watchdog("equals", || {
         let (mut one, mut another) =
@@ -225,7 +225,7 @@ fn equals_share_and_nobody_stands_aside() {
 }
 
 #[test]
-fn who_stands_aside_runs_on_when_the_urgent_one_has_ended() {
+fn outranked_process_continues_when_the_urgent_one_has_ended() {
     let meeting = Meeting::new("ended");
     under_watchdog("ended", || {
         let mut urgent = meeting.spinner(40, FOR_EVER_MS);
@@ -271,7 +271,7 @@ fn nobody_starves() {
 }
 
 #[test]
-fn a_file_that_is_cut_short_ends_nobody() {
+fn shortened_shared_file_ends_no_process() {
     let meeting = Meeting::new("short");
     under_watchdog("short", || {
         let (mut one, mut another) =
@@ -290,7 +290,7 @@ fn a_file_that_is_cut_short_ends_nobody() {
 }
 
 #[test]
-fn a_file_that_is_taken_away_is_still_shared_by_those_who_have_it() {
+fn removed_shared_file_is_still_shared_by_processes_that_map_it() {
     let meeting = Meeting::new("unlinked");
     under_watchdog("unlinked", || {
         let mut urgent = meeting.spinner(40, FOR_EVER_MS);
@@ -305,7 +305,7 @@ fn a_file_that_is_taken_away_is_still_shared_by_those_who_have_it() {
 }
 
 #[test]
-fn garbage_in_the_shared_file_stops_nobody() {
+fn garbage_in_the_shared_file_stops_no_process() {
     let meeting = Meeting::new("garbage");
     under_watchdog("garbage", || {
         let mut one = meeting.spinner(20, 50);

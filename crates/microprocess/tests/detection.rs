@@ -225,7 +225,7 @@ fn a_page_fault_inside_a_restartable_sequence_keeps_the_processor() {
 
 /// The same word outside of a sequence: then the neighbour does run.
 #[test]
-fn a_page_fault_outside_of_one_gives_it_away() {
+fn page_fault_outside_of_a_sequence_releases_the_virtual_processor() {
     under_each_source("a_page_fault_outside_of_one", |source| {
         let Some(page) = LatePage::new() else {
             return skip("a_page_fault_outside_of_one", "no userfaultfd here");
@@ -244,7 +244,7 @@ fn a_page_fault_outside_of_one_gives_it_away() {
 }
 
 #[test]
-fn what_the_host_preempts_is_counted_where_it_tells() {
+fn preemptions_by_the_host_are_counted_where_it_reports_them() {
     under_each_source("what_the_host_preempts", |source| {
         let counted = on(1, source).run(|| {
             let rival = kinds::rival_of_this_cpu();
@@ -299,10 +299,10 @@ impl Scheduler for Witness {
 }
 
 #[test]
-fn whatever_notices_a_sleeper_tells_its_stack_pointer() {
+fn every_detection_reports_the_stack_pointer_of_a_sleeper() {
     /// More than the frames between a function and the call that it sleeps in.
     const DEPTH_BYTES: usize = 16 << 10;
-    under_each_source("whatever_notices_a_sleeper_tells_its_stack_pointer", |source| {
+    under_each_source("every_detection_reports_the_stack_pointer_of_a_sleeper", |source| {
         let stack = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&stack);
         let scheduler =

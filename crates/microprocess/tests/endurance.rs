@@ -62,8 +62,8 @@ fn crowd_sleeps(size: usize) {
 }
 
 #[test]
-fn kernel_threads_of_a_crowd_are_given_back_when_it_has_gone() {
-    alone("kernel_threads_of_a_crowd_are_given_back_when_it_has_gone", || {
+fn kernel_threads_of_a_crowd_end_after_it() {
+    alone("kernel_threads_of_a_crowd_end_after_it", || {
         under_watchdog("pool", || {
             on(1, Detection::Auto)
                 .run(|| {
@@ -88,8 +88,8 @@ fn kernel_threads_of_a_crowd_are_given_back_when_it_has_gone() {
 
 /// Somebody looks at a holder nearly all the time; who was dismissed is joined, and its descriptor closed, all the same.
 #[test]
-fn descriptors_of_a_crowd_are_given_back_under_load() {
-    alone("descriptors_of_a_crowd_are_given_back_under_load", || {
+fn descriptors_of_a_crowd_are_closed_under_load() {
+    alone("descriptors_of_a_crowd_are_closed_under_load", || {
         under_watchdog("descriptors", || {
             on(2, Detection::Sentinel)
                 .run(|| {
@@ -368,8 +368,8 @@ fn the_child_of_a_fork_may_do_what_a_signal_handler_may() {
 }
 
 #[test]
-fn the_child_of_a_fork_is_told_not_to_use_microprocesses() {
-    alone("the_child_of_a_fork_is_told_not_to_use_microprocesses", || {
+fn child_of_a_fork_gets_an_error_for_using_microprocesses() {
+    alone("child_of_a_fork_gets_an_error_for_using_microprocesses", || {
         under_watchdog("fork", || {
             on(1, Detection::Auto)
                 .run(|| {

@@ -47,7 +47,7 @@ fn scenario(detection: Detection) -> Option<u64> {
 }
 
 #[test]
-fn whatever_is_refused_a_run_works_or_says_so() {
+fn run_succeeds_or_reports_the_error_whichever_system_call_fails() {
     let _turn = TURN.lock();
     let calls = [Call::ThreadStart, Call::Mmap, Call::Madvise, Call::Mprotect, Call::Open];
     let others = [Call::Affinity, Call::Scheduler, Call::Signal, Call::Kill, Call::Read];
@@ -84,7 +84,7 @@ fn is_seen_asleep(runtime: &Runtime) {
 
 /// A kernel thread that sleeps is looked at through a file. One that could not be opened when the thread began is opened later.
 #[test]
-fn who_could_not_be_looked_at_once_is_looked_at_later() {
+fn failed_observation_of_a_holder_is_repeated() {
     let _turn = TURN.lock();
     under_watchdog("looked at later", || {
         for detection in [Detection::Sentinel, Detection::Monitor] {

@@ -150,7 +150,7 @@ fn tasks_timers_and_channels_of_tokio_work_from_both_sides() {
 }
 
 #[test]
-fn tokio_says_what_is_missing_outside_its_context() {
+fn tokio_reports_that_its_context_is_missing() {
     quiet("no reactor running");
     under_watchdog("no context", || {
         let main = || {
@@ -313,8 +313,8 @@ fn message<T>(joined: thread::Result<T>) -> String {
 }
 
 #[test]
-fn a_future_of_tokio_without_its_context_says_what_to_do() {
-    under_watchdog("a_future_of_tokio_without_its_context_says_what_to_do", || {
+fn tokio_future_without_its_context_reports_what_to_do() {
+    under_watchdog("tokio_future_without_its_context_reports_what_to_do", || {
         on(1)
             .run(|| {
                 let connect = || async { tokio::net::TcpStream::connect("127.0.0.1:1").await };

@@ -28,7 +28,7 @@ fn shell(script: &str) -> Command {
 }
 
 #[test]
-fn status_tells_how_a_process_ended() {
+fn status_reports_how_a_process_ended() {
     under_watchdog("status", || {
         let main = || {
             assert!(shell("exit 0").status().unwrap().success());
@@ -42,7 +42,7 @@ fn status_tells_how_a_process_ended() {
 }
 
 #[test]
-fn waiting_lets_others_run_who_make_the_process_end() {
+fn waiting_lets_microprocesses_run_that_end_the_process() {
     under_watchdog("waiting", || {
         for virtual_processors in [1, 2] {
             let main = || {

@@ -147,8 +147,8 @@ fn sleep_until_a_neighbour_comes() {
 }
 
 #[test]
-fn who_sleeps_in_the_kernel_is_noticed() {
-    let test = "who_sleeps_in_the_kernel_is_noticed";
+fn sleep_in_the_kernel_is_noticed() {
+    let test = "sleep_in_the_kernel_is_noticed";
     for detection in [Detection::Sentinel, Detection::Monitor] {
         under_each_means(test, detection, |means| {
             let usual = standing();

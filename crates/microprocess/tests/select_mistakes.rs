@@ -30,9 +30,9 @@ fn said_of(arms: &str) -> String {
 }
 
 #[test]
-fn mistakes_in_arms_are_told_in_words_of_the_macro() {
+fn mistakes_in_arms_are_reported_in_terms_of_the_macro() {
     if Command::new("rustc").arg("--version").stdout(Stdio::null()).status().is_err() {
-        return skip("mistakes_in_arms_are_told_in_words_of_the_macro", "there is no rustc");
+        return skip("mistakes_in_arms_are_reported_in_terms_of_the_macro", "there is no rustc");
     }
     let receives = "an arm that receives is `recv(RECEIVER) -> PATTERN => BODY`";
     let sends = "an arm that sends is `send(SENDER, MESSAGE) -> PATTERN => BODY`";

@@ -69,14 +69,14 @@ fn lock_and_channel_are_shared_where_values_may_change_threads() {
 }
 
 #[test]
-fn what_lies_in_its_waiters_frame_is_not_shared() {
+fn values_in_the_waiters_frame_are_not_shared() {
     assert!(!traits!(RecvArm<'static, u32>).1);
     assert!(!traits!(SendArm<'static, u32>).1);
     assert_eq!(traits!(Post<'static>), (false, false));
 }
 
 #[test]
-fn what_guards_no_value_is_sent_and_shared() {
+fn locks_without_a_value_are_send_and_sync() {
     assert_eq!(traits!(Semaphore), (true, true));
     assert_eq!(traits!(Barrier), (true, true));
     assert_eq!(traits!(Condvar), (true, true));

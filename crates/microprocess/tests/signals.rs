@@ -72,7 +72,7 @@ fn each_signal_arrives_by_its_name() {
 }
 
 #[test]
-fn everybody_who_wants_a_signal_gets_it_and_others_do_not() {
+fn every_receiver_of_a_signal_gets_it_and_others_do_not() {
     let _alone = alone();
     under_watchdog("everybody", || {
         let main = || {
@@ -94,7 +94,7 @@ fn everybody_who_wants_a_signal_gets_it_and_others_do_not() {
 }
 
 #[test]
-fn last_receiver_s_end_brings_back_what_was_before() {
+fn end_of_the_last_receiver_restores_the_previous_action() {
     let _alone = alone();
     under_watchdog("restoring", || {
         // SAFETY: ignoring a signal is always sound.
@@ -163,7 +163,7 @@ fn places_are_bounded_and_used_again() {
 }
 
 #[test]
-fn storm_loses_no_last_signal_and_disturbs_nobody() {
+fn storm_loses_no_last_signal_and_disturbs_no_other_microprocess() {
     let _alone = alone();
     under_watchdog("storm", || {
         for virtual_processors in [1, 2] {

@@ -150,7 +150,7 @@ fn an_unpark_before_the_park_is_kept() {
 }
 
 #[test]
-fn a_stale_handle_unparks_nobody() {
+fn stale_handle_unparks_no_microprocess() {
     on_one(|| {
         let ended = spawn(Microprocess::current).join().unwrap();
         let next = spawn(park);
@@ -218,7 +218,7 @@ fn a_hundred_thousand_are_parked_at_once() {
 }
 
 #[test]
-fn a_deadlock_names_who_waits_for_what() {
+fn deadlock_report_names_each_waiter_and_its_object() {
     let deadlock = run(|| {
         let stuck = Builder::new().name("stuck").spawn(park).unwrap();
         stuck.join().unwrap();
@@ -321,7 +321,7 @@ fn a_microprocess_suspends_while_it_unwinds() {
 }
 
 #[test]
-fn what_has_not_ended_is_abandoned_with_main() {
+fn microprocesses_still_running_are_abandoned_when_main_ends() {
     for _ in 0..50 {
         on_one(|| {
             for _ in 0..20 {
@@ -333,7 +333,7 @@ fn what_has_not_ended_is_abandoned_with_main() {
 }
 
 #[test]
-fn statistics_count_what_happened() {
+fn statistics_count_events() {
     let counted = on_one(|| {
         for _ in 0..10 {
             spawn(|| ()).join().unwrap();
@@ -397,7 +397,7 @@ fn a_future_woken_from_outside_is_no_deadlock() {
 }
 
 #[test]
-fn a_future_that_nobody_can_wake_is_a_deadlock() {
+fn future_that_cannot_be_woken_is_a_deadlock() {
     let deadlock = Runtime::builder().virtual_processors(1).build();
     let deadlock = deadlock.run(|| block_on(core::future::pending::<()>())).unwrap_err();
     assert_eq!(deadlock.waiting[0].reason.kind, Kind::Park);

@@ -125,7 +125,7 @@ fn a_pipe_read_in_the_kernel_lets_the_writer_run() {
 }
 
 #[test]
-fn a_std_mutex_held_across_a_park_lets_its_owner_run() {
+fn owner_of_a_std_mutex_held_across_a_park_runs() {
     under_watchdog("std mutex", || {
         let total = on(1, Detection::Auto).run(|| {
             // A lock of the C library's kind: who waits for it waits in a futex, and we do not know.
@@ -182,7 +182,7 @@ fn a_loop_that_never_calls_is_taken_off() {
 }
 
 #[test]
-fn a_join_behind_a_wait_that_timed_out_is_woken_by_who_ends_just_then() {
+fn join_after_a_wait_that_timed_out_is_woken_by_a_concurrent_end() {
     let (_kept, nothing) = bounded::<()>(1);
     let waits: [&(dyn Fn(Duration) + Sync); 2] =
         [&sleep, &|limit| assert!(nothing.recv_timeout(limit).is_err())];

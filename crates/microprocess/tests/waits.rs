@@ -159,7 +159,7 @@ fn urgent_waiters_go_first_and_equals_in_the_order_they_came() {
 }
 
 #[test]
-fn deadlock_report_tells_who_waits_for_what_and_who_holds_it() {
+fn deadlock_report_names_waiters_objects_and_holders() {
     under_watchdog("deadlock", || {
         let waited: fn(Kind) -> Box<dyn FnOnce() + Send> = |kind| match kind {
             Kind::RwLock => Box::new(|| {
@@ -232,7 +232,7 @@ fn deadlock_report_tells_who_waits_for_what_and_who_holds_it() {
 }
 
 #[test]
-fn what_a_stopped_runtime_left_waiting_takes_nothing() {
+fn waiters_of_a_stopped_runtime_take_nothing() {
     under_watchdog("abandoned", || {
         static ITEMS: Semaphore = Semaphore::new(0);
         let (sender, receiver): (Sender<u32>, Receiver<u32>) = channel::rendezvous();

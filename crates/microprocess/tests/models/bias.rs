@@ -151,12 +151,12 @@ fn one_leaves() {
 }
 
 #[test]
-fn who_comes_in_meets_nobody_without_locks() {
+fn joining_processor_meets_none_that_omits_locks() {
     one_joins();
 }
 
 #[test]
-fn who_stays_sees_what_was_left() {
+fn remaining_processor_sees_the_writes_of_the_one_that_left() {
     one_leaves();
 }
 

@@ -39,7 +39,7 @@ fn messages_pass_through_a_buffer_in_order() {
 }
 
 #[test]
-fn a_channel_whose_guard_is_left_early_is_caught() {
+fn channel_whose_guard_is_released_early_is_caught() {
     must_fail(|| {
         leave_early();
         in_order(0);
@@ -58,7 +58,7 @@ fn two_senders_are_both_received() {
 }
 
 #[test]
-fn a_message_whose_time_is_over_arrives_or_comes_back() {
+fn message_that_times_out_arrives_or_is_returned() {
     explore(Some(3), || {
         let (sender, receiver) = bounded(0);
         let waiter = MicroprocessRef::current().0;
@@ -107,7 +107,7 @@ fn a_select_does_one_operation_at_a_time() {
 }
 
 #[test]
-fn a_select_whose_guard_is_left_early_is_caught() {
+fn select_whose_guard_is_released_early_is_caught() {
     must_fail(|| {
         leave_early();
         both_selected();

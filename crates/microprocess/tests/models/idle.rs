@@ -162,7 +162,7 @@ fn poster_and_sleeper(way: Way) {
 }
 
 #[test]
-fn what_is_parked_at_an_idle_home_is_run_by_one_of_two() {
+fn microprocess_parked_at_an_idle_home_is_run_by_one_of_two() {
     poster_and_sleeper(REAL);
 }
 
@@ -203,7 +203,7 @@ fn a_holder_that_does_not_wait_for_a_claim_is_caught() {
 }
 
 #[test]
-fn a_claim_whose_orderings_are_forgotten_is_caught() {
+fn claim_with_relaxed_orderings_is_caught() {
     must_fail(|| {
         forget_orderings();
         poster_and_sleeper(REAL);

@@ -151,7 +151,7 @@ fn two_records_are_both_handled() {
 }
 
 #[test]
-fn messages_whose_orderings_are_forgotten_are_caught() {
+fn messages_with_relaxed_orderings_are_caught() {
     must_fail(|| {
         forget_orderings();
         two_posters(false, REAL);

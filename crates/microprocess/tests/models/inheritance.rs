@@ -76,12 +76,12 @@ fn chain_of_two(keeps_the_first: bool) {
 }
 
 #[test]
-fn a_level_goes_along_a_chain_that_grows_at_both_ends() {
+fn level_is_inherited_along_a_chain_that_grows_at_both_ends() {
     chain_of_two(true);
 }
 
 #[test]
-fn who_comes_while_its_holder_releases_and_blocks_elsewhere_gives_nothing_there() {
+fn waiter_of_a_released_lock_donates_nothing_to_a_holder_blocked_elsewhere() {
     chain_of_two(false);
 }
 
@@ -113,12 +113,12 @@ fn lowered_holder() {
 }
 
 #[test]
-fn a_holder_that_asks_for_less_while_somebody_comes_gets_that_ones_level() {
+fn holder_that_lowers_its_level_inherits_that_of_a_new_waiter() {
     lowered_holder();
 }
 
 #[test]
-fn levels_whose_orderings_are_forgotten_are_caught() {
+fn levels_with_relaxed_orderings_are_caught() {
     must_fail(|| {
         forget_orderings();
         lowered_holder();
@@ -180,12 +180,12 @@ fn lowered_while_joined() {
 }
 
 #[test]
-fn who_asks_for_less_while_it_is_joined_gets_its_joiners_level() {
+fn microprocess_that_lowers_its_level_inherits_that_of_its_joiner() {
     lowered_while_joined();
 }
 
 #[test]
-fn who_is_joined_and_takes_no_level_over_is_caught() {
+fn joined_microprocess_that_inherits_nothing_is_caught() {
     must_fail(|| {
         forget_changes();
         lowered_while_joined();

@@ -46,19 +46,19 @@ fn mutex_between(others: usize, turns: u32, preemptions_max: usize) {
 }
 
 #[test]
-fn a_mutex_excludes_and_forgets_nobody() {
+fn mutex_excludes_and_wakes_every_waiter() {
     mutex_between(2, 1, 2);
 }
 
 /// Whoever is passed over twice is handed the lock.
 #[test]
-fn a_mutex_is_handed_to_whom_patience_left() {
+fn mutex_is_passed_to_a_waiter_that_was_passed_over_twice() {
     clock::step(1_000_000_000);
     mutex_between(1, 3, 3);
 }
 
 #[test]
-fn a_mutex_whose_guard_is_left_early_is_caught() {
+fn mutex_whose_guard_is_released_early_is_caught() {
     must_fail(|| {
         leave_early();
         mutex_between(2, 1, 2);
@@ -98,7 +98,7 @@ fn spin_mutex_between(others: usize) {
 }
 
 #[test]
-fn a_spin_mutex_excludes_and_forgets_nobody() {
+fn spin_mutex_excludes_and_wakes_every_waiter() {
     spin_mutex_between(2);
 }
 
@@ -111,7 +111,7 @@ fn a_spin_mutex_without_orderings_is_caught() {
 }
 
 #[test]
-fn a_spin_mutex_whose_guard_is_left_early_is_caught() {
+fn spin_mutex_whose_guard_is_released_early_is_caught() {
     must_fail(|| {
         leave_early();
         spin_mutex_between(1);
@@ -137,13 +137,13 @@ fn writers_exclude_everybody_and_readers_see_their_work() {
 
 /// Whoever is passed over is handed the lock the next time.
 #[test]
-fn a_lock_for_reading_and_writing_is_handed_to_whom_patience_left() {
+fn readers_writer_lock_is_passed_to_a_waiter_that_was_passed_over_twice() {
     clock::step(1_000_000_000);
     writers_and_a_reader(3);
 }
 
 #[test]
-fn a_lock_for_reading_and_writing_whose_guard_is_left_early_is_caught() {
+fn readers_writer_lock_whose_guard_is_released_early_is_caught() {
     must_fail(|| {
         leave_early();
         writers_and_a_reader(3);
@@ -163,7 +163,7 @@ fn readers_and_a_writer_that_pass_one_another_over_all_get_in() {
 }
 
 #[test]
-fn a_writer_that_gives_up_lets_the_reader_behind_it_in() {
+fn writer_that_times_out_lets_the_next_reader_in() {
     explore(Some(2), || {
         let lock: &RwLock<Inside> = for_ever(RwLock::new(Inside::default()));
         let waiter = MicroprocessRef::current().0;
@@ -191,12 +191,12 @@ fn permits() {
 }
 
 #[test]
-fn each_permit_goes_to_one() {
+fn each_permit_is_taken_once() {
     permits();
 }
 
 #[test]
-fn a_semaphore_whose_guard_is_left_early_is_caught() {
+fn semaphore_whose_guard_is_released_early_is_caught() {
     must_fail(|| {
         leave_early();
         permits();
@@ -204,7 +204,7 @@ fn a_semaphore_whose_guard_is_left_early_is_caught() {
 }
 
 #[test]
-fn a_permit_is_not_lost_in_a_wait_whose_time_is_over() {
+fn permit_is_not_lost_in_a_wait_that_times_out() {
     explore(Some(3), || {
         let permits: &Semaphore = for_ever(Semaphore::new(0));
         let waiter = MicroprocessRef::current().0;
@@ -236,7 +236,7 @@ fn a_notification_between_the_look_and_the_wait_is_not_lost() {
 }
 
 #[test]
-fn one_of_those_who_meet_at_a_barrier_leads_each_time() {
+fn one_of_the_parties_at_a_barrier_leads_each_time() {
     explore(Some(2), || {
         let barrier: &Barrier = for_ever(Barrier::new(2));
         let meet = move || [(); 2].map(|()| usize::from(barrier.wait().is_leader()));

@@ -285,12 +285,12 @@ fn a_kill_ends_it_although_another_suspends_and_resumes_it() {
 }
 
 #[test]
-fn who_is_resumed_goes_on_and_keeps_its_wake() {
+fn resumed_microprocess_continues_and_keeps_its_wake() {
     play(REAL, &[suspend_and_resume, Home::wake], End::OfItself);
 }
 
 #[test]
-fn orders_whose_orderings_are_forgotten_are_caught() {
+fn orders_with_relaxed_orderings_are_caught() {
     must_fail(|| {
         forget_orderings();
         killed_while_suspended_by_another(REAL);
@@ -314,7 +314,7 @@ fn leaves_who_is_parked(orders: &Orders, state: State) -> Due {
 }
 
 #[test]
-fn a_kill_that_leaves_who_is_parked_is_caught() {
+fn kill_that_misses_a_parked_microprocess_is_caught() {
     must_fail(|| play(Way { due: leaves_who_is_parked, ..REAL }, &[kill], End::Killed));
 }
 
@@ -324,7 +324,7 @@ fn leaves_who_stands_still(orders: &Orders, state: State) -> Due {
 }
 
 #[test]
-fn a_resume_that_leaves_who_stands_still_is_caught() {
+fn resume_that_misses_a_suspended_microprocess_is_caught() {
     let way = Way { due: leaves_who_stands_still, ..REAL };
     must_fail(|| play(way, &[suspend_and_resume, Home::wake], End::OfItself));
 }

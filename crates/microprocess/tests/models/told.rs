@@ -50,7 +50,7 @@ fn monitor_heir_and_starter(way: Way) {
 }
 
 #[test]
-fn one_at_a_time_tells_the_host_and_a_process_is_nobody_special() {
+fn one_thread_at_a_time_tells_the_host_and_a_new_process_has_normal_priority() {
     monitor_heir_and_starter(REAL);
 }
 
@@ -74,7 +74,7 @@ fn tells_beside_others(told: &Told, thread: ThreadId, level: u8) {
 }
 
 #[test]
-fn who_tells_beside_others_is_caught() {
+fn concurrent_reporters_are_caught() {
     must_fail(|| monitor_heir_and_starter(Way { tell: tells_beside_others, ..REAL }));
 }
 
@@ -87,7 +87,7 @@ fn says_it_before(told: &Told, thread: ThreadId, level: u8) {
 }
 
 #[test]
-fn who_says_it_before_it_is_so_is_caught() {
+fn report_before_the_fact_is_caught() {
     must_fail(|| monitor_heir_and_starter(Way { tell: says_it_before, ..REAL }));
 }
 
@@ -101,7 +101,7 @@ fn starts_without_waiting(told: &Told, thread: ThreadId, body: &dyn Fn()) {
 }
 
 #[test]
-fn a_process_that_does_not_wait_for_who_tells_is_caught() {
+fn process_that_does_not_wait_for_the_reporter_is_caught() {
     must_fail(|| monitor_heir_and_starter(Way { untold: starts_without_waiting, ..REAL }));
 }
 
@@ -112,6 +112,6 @@ fn starts_unguarded(told: &Told, thread: ThreadId, body: &dyn Fn()) {
 }
 
 #[test]
-fn a_process_during_whose_start_others_tell_is_caught() {
+fn reports_of_others_during_the_start_of_a_process_are_caught() {
     must_fail(|| monitor_heir_and_starter(Way { untold: starts_unguarded, ..REAL }));
 }

@@ -62,12 +62,12 @@ fn given_and_roused(wait: fn(&Waiter) -> Option<u32>) {
 }
 
 #[test]
-fn what_is_given_arrives_with_all_that_came_before() {
+fn passed_value_arrives_with_all_writes_before_it() {
     given_and_roused(Waiter::wait);
 }
 
 #[test]
-fn a_gift_whose_orderings_are_forgotten_is_caught() {
+fn passing_with_relaxed_orderings_is_caught() {
     must_fail(|| {
         forget_orderings();
         given_and_roused(Waiter::wait);
@@ -81,7 +81,7 @@ fn a_look_that_acquires_nothing_is_caught() {
 }
 
 #[test]
-fn who_idles_is_roused_once_or_before_it_sleeps() {
+fn idle_holder_is_woken_once_or_before_it_sleeps() {
     explore(None, || {
         let waiter = Waiter::new();
         let rouser = spawn(move || waiter.turn.rouse());

@@ -12,7 +12,7 @@ use kyocho_microprocess::{
 use super::{mixture, on, policies, raw_sleep_ms, under_watchdog};
 
 #[test]
-fn who_is_pinned_stays_and_who_is_not_is_shared() {
+fn pinned_microprocesses_stay_and_others_are_shared() {
     under_watchdog("pinned", || {
         let counted = on(2).build().run(|| {
             let handles: Vec<_> = (0..40)

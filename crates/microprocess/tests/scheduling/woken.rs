@@ -101,7 +101,7 @@ impl Scheduler for Forgetful {
 }
 
 #[test]
-fn a_scheduler_that_forgets_who_waits_is_found_out_though_what_runs_never_waits() {
+fn scheduler_that_forgets_a_waiting_microprocess_is_detected_while_others_run() {
     under_watchdog("forgetful", || {
         on(1)
             .build()
@@ -124,7 +124,7 @@ fn a_scheduler_that_forgets_who_waits_is_found_out_though_what_runs_never_waits(
 }
 
 #[test]
-fn nobody_waits_behind_a_long_run_while_others_are_idle() {
+fn no_microprocess_waits_behind_a_long_run_while_a_virtual_processor_is_idle() {
     under_watchdog("behind a long run", || {
         on(2)
             .time_slice(SLICE)
@@ -152,7 +152,7 @@ fn nobody_waits_behind_a_long_run_while_others_are_idle() {
 }
 
 #[test]
-fn nobody_stays_behind_who_outranks_him_while_others_are_idle() {
+fn no_microprocess_waits_behind_a_more_urgent_one_while_a_virtual_processor_is_idle() {
     under_watchdog("outranked", || {
         on(2)
             .time_slice(SLICE)
