@@ -5,4 +5,5 @@ pub(crate) mod bias;
 pub(crate) mod claim;
 pub(crate) mod inbox;
 pub(crate) mod pause;
+pub(crate) mod tenure;
 pub(crate) mod turn;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use kyocho_microprocess::{
-    Builder, Deadline, Detection, Kind, Microprocess, Priority, Runtime, Stackless, Step, block_on,
-    park, park_timeout, run, sleep, spawn, spawn_future, statistics, yield_now,
+    Builder, Deadline, Detection, Killed, Kind, Microprocess, Priority, Runtime, Stackless, Step,
+    block_on, park, park_timeout, run, sleep, spawn, spawn_future, statistics, yield_now,
 };
 
 fn on_one<T: Send>(main: impl FnOnce() -> T + Send) -> T {
@@ -432,5 +432,70 @@ fn an_unpark_comes_from_outside() {
         let outside = std::thread::spawn(move || me.unpark());
         park_timeout(Duration::from_secs(60));
         outside.join().unwrap();
+    });
+}
+
+/// Handles of a run, used outside of it after another run has had its slots: what ended has its result, what did not never will.
+#[test]
+fn handles_answer_for_their_own_microprocess_after_their_run() {
+    const OTHERS: u64 = 300;
+    let (ended, waits, dropped) = on_one(|| {
+        let ended = spawn(|| 5);
+        let [waits, dropped] = [(); 2].map(|()| {
+            spawn(|| {
+                park();
+                6
+            })
+        });
+        while !ended.is_finished() {
+            yield_now();
+        }
+        (ended, waits, dropped)
+    });
+    let sum_of_others = || -> u64 {
+        let others: Vec<_> = (0..OTHERS).map(|number| spawn(move || number)).collect();
+        others.into_iter().map(|other| other.join().unwrap()).sum()
+    };
+    let (sum, kept) = on_one(|| {
+        let sum = sum_of_others();
+        let kept: Vec<_> = (0..OTHERS).map(|_| spawn(|| 7)).collect();
+        while !kept.iter().all(|other| other.is_finished()) {
+            yield_now();
+        }
+        (sum, kept)
+    });
+    assert_eq!(sum, OTHERS * (OTHERS - 1) / 2);
+    assert!(ended.is_finished() && waits.is_finished());
+    assert_eq!(ended.join().unwrap(), 5);
+    assert!(waits.join().unwrap_err().is::<Killed>());
+    drop(dropped);
+    assert!(kept.into_iter().all(|other| other.join().unwrap() == 7));
+    assert_eq!(on_one(sum_of_others), OTHERS * (OTHERS - 1) / 2);
+}
+
+/// The end of a run leaves alone what other runs make of the slots meanwhile.
+#[test]
+fn runs_side_by_side_take_nothing_from_each_other() {
+    const WORKERS: u64 = 40;
+    let short_run = || {
+        let sum = on_one(|| {
+            // Never joined, and no longer there when the next run takes the slots.
+            (0..WORKERS / 2).for_each(|_| drop(spawn(park)));
+            let workers: Vec<_> = (0..WORKERS)
+                .map(|number| {
+                    spawn(move || {
+                        yield_now();
+                        number
+                    })
+                })
+                .collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>()
+        });
+        assert_eq!(sum, WORKERS * (WORKERS - 1) / 2);
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..100).for_each(|_| short_run()));
+        }
     });
 }

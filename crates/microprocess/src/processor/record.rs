@@ -32,6 +32,7 @@ use crate::processor::shown::{Shown, ShownName, ShownReason};
 use crate::processor::spin::SpinLock;
 use crate::processor::vp::{Home, Vp};
 use crate::protocol::inbox::Posted;
+use crate::protocol::tenure;
 
 mod home;
 mod name;
@@ -273,8 +274,9 @@ impl Record {
     /// still be in an inbox: `remote` and its link stay as they are.
     #[inline]
     pub(crate) fn renew(&self, home: &'static Vp, id: u64, level: u8, context: Context) {
+        let set_home = || self.home.begin_at(home);
+        tenure::renew(&self.id, set_home, || self.state.set(State::Runnable));
         self.context.set(context);
-        self.state.set(State::Runnable);
         // Nobody waits for it yet.
         self.asked_level.store(level, Ordering::Relaxed);
         if self.inheritance.level() != 0 {
@@ -303,8 +305,22 @@ impl Record {
         self.switches.reset();
         self.cpu_ns.store(0, Ordering::Relaxed);
         self.poll.store(0, Ordering::Relaxed);
-        self.home.begin_at(home);
-        self.id.store(id, Ordering::Relaxed);
+        tenure::begin(&self.id, id);
+    }
+
+    /// Ends the microprocess, which never runs again: handles to it are stale. `false` if it has none. By who ends its run.
+    pub(crate) fn abandon(&self) -> bool {
+        // Taken in any case: the bias of short locks says nothing of the calling thread.
+        self.completion.lock.contend();
+        let ended = tenure::end(&self.id, self.id());
+        self.completion.lock.release();
+        ended
+    }
+
+    /// Whether microprocess `id` has finished; `None` if the record is no longer its. The completion's lock is held.
+    #[inline]
+    pub(crate) fn has_finished(&self, id: u64) -> Option<bool> {
+        tenure::while_it_is(&self.id, id, || self.completion.finished.get())
     }
 
     /// The virtual processor it belongs to.

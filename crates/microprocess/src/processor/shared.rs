@@ -19,6 +19,7 @@ use crate::processor::requests::{MakerRequests, MonitorRequests};
 use crate::processor::slot;
 use crate::processor::space::Limits;
 use crate::processor::vp::{NEVER_NS, Vp, attention};
+use crate::protocol::tenure;
 
 /// Most kernel threads of one runtime: as many microprocesses can sleep in the kernel at a time.
 pub(crate) const KERNEL_THREADS_MAX: u32 = 16_384;
@@ -414,9 +415,29 @@ impl Shared {
 
     /// The records of its microprocesses.
     pub(crate) fn records(&'static self) -> impl Iterator<Item = &'static Record> {
+        self.records_in(|state| state != State::Free)
+    }
+
+    /// The records of its microprocesses that have not finished and never run again: their ids end. Not those that are bound to
+    /// a kernel thread. All virtual processors have stopped.
+    ///
+    /// A finished one is left to its handle, which may be in use outside of the run.
+    pub(crate) fn take_records(&'static self) -> impl Iterator<Item = &'static Record> {
+        let unfinished = |state| !matches!(state, State::Free | State::Finished);
+        let idle = self.records_in(unfinished).filter(|record| record.bound.get().is_none());
+        idle.filter(|record| record.abandon())
+    }
+
+    fn records_in(
+        &'static self,
+        is_used: impl Fn(State) -> bool,
+    ) -> impl Iterator<Item = &'static Record> {
         slot::all().filter(move |record| {
-            let home = record.home.address();
-            record.state.get() != State::Free && self.vps().iter().any(|vp| ptr::eq(*vp, home))
+            let is_ours = || {
+                let home = record.home.address();
+                self.vps().iter().any(|vp| ptr::eq(*vp, home))
+            };
+            tenure::is_of_run(|| is_used(record.state.get()), is_ours)
         })
     }
 }

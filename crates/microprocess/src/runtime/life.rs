@@ -162,7 +162,7 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
     let all = shared.statistics();
     if all.spawned != all.ended || left != 0 {
         // What is bound to a kernel thread that is left keeps its stack.
-        for record in shared.records().filter(|record| record.bound.get().is_none()) {
+        for record in shared.take_records() {
             // The scheduler that had it is gone; the next user of the slot was handed to none.
             record.scheduling.set_queued(false);
             drop(record.machine.take());
@@ -188,5 +188,5 @@ fn is_unreferenced(record: &Record) -> bool {
         record.reason.get().kind,
         Kind::Nothing | Kind::Park | Kind::Sleep | Kind::Join | Kind::Bell
     );
-    record.is_stackless.get() || record.state.get() == State::Finished || alone
+    record.is_stackless.get() || alone
 }

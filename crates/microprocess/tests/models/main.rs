@@ -12,6 +12,7 @@
 //! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
 //! | [`idle`] | `attention.rs`, `inbox.rs` | a look at a sleeping holder's without a claim, or before it; a holder that rises without waiting; relaxed orderings |
 //! | [`pool`] | `pool.rs` | a head without a tag |
+//! | [`tenure`] | `tenure.rs` | a state that is set before the home; an id that is not ended first; relaxed orderings |
 //! | [`ordered`] | `orders/word.rs`, `inbox.rs`, `attention.rs` | an order after its message; a kill that leaves who is parked, a resume who stands still; an id that is not looked at; relaxed orderings |
 //! | [`told`] | `reflection/told.rs` | telling beside others, or saying it too early; a process that is started meanwhile; relaxed orderings |
 //! | [`bell`] | `bell/ring.rs` | a last look or a count at the wrong time, on either side; relaxed orderings |
@@ -50,6 +51,7 @@ mod inbox;
 mod inheritance;
 mod ordered;
 mod pool;
+mod tenure;
 mod told;
 mod turn;
 

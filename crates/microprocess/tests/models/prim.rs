@@ -43,6 +43,13 @@ pub mod atomic {
         if FORGETS.get() { Ordering::Relaxed } else { ordering }
     }
 
+    /// Orders what the calling thread does; not where orderings are forgotten.
+    pub fn fence(ordering: Ordering) {
+        if kept(ordering) != Ordering::Relaxed {
+            loom::sync::atomic::fence(ordering);
+        }
+    }
+
     /// The handler on the same thread is no thread of a model.
     pub fn compiler_fence(_ordering: Ordering) {}
 

@@ -37,21 +37,35 @@ impl<T> JoinHandle<T> {
         Microprocess::new(self.record, self.id)
     }
 
-    /// Whether it has ended.
+    /// Whether it has ended, or never runs again because its run has.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         let section = mask();
-        self.record.completion.lock.acquire();
-        let finished = self.record.completion.finished.get();
+        self.lock(&section);
+        let finished = self.record.has_finished(self.id);
         self.record.completion.lock.release();
         section.leave();
-        finished
+        finished != Some(false)
+    }
+
+    /// Takes the lock of the completion, in a section.
+    ///
+    /// A short lock excludes the virtual processors of one run while they are awake. The end of a run, which another thread
+    /// brings about, and a handle outside of it have to take it in any case.
+    #[inline]
+    fn lock(&self, section: &Section) {
+        let lock = &self.record.completion.lock;
+        if section.vp.is_beside(self.record.home()) {
+            lock.acquire();
+        } else {
+            lock.contend();
+        }
     }
 
     /// Waits for the end of the microprocess.
     ///
     /// # Errors
-    /// It panicked: what it panicked with.
+    /// It panicked: what it panicked with. It had not ended when its run did, or was killed: [`Killed`].
     ///
     /// # Panics
     /// The caller is no microprocess, and the one it waits for has not ended.
@@ -60,8 +74,14 @@ impl<T> JoinHandle<T> {
         let record = self.record;
         let completion = &record.completion;
         let mut section = mask_at_point();
-        completion.lock.acquire();
-        if !completion.finished.get() {
+        self.lock(&section);
+        let Some(finished) = record.has_finished(self.id) else {
+            completion.lock.release();
+            mem::forget(self);
+            section.leave();
+            return Err(Box::new(Killed::new()));
+        };
+        if !finished {
             let me = section.vp.running();
             // It parks without the lock.
             void_late_wake(me);
@@ -120,8 +140,12 @@ impl<T> Drop for JoinHandle<T> {
         let completion = &record.completion;
         loop {
             let section = mask();
-            completion.lock.acquire();
-            let (finished, finishing) = (completion.finished.get(), completion.finishing.get());
+            self.lock(&section);
+            let Some(finished) = record.has_finished(self.id) else {
+                completion.lock.release();
+                return section.leave();
+            };
+            let finishing = completion.finishing.get();
             if !finished && !finishing {
                 completion.detached.set(true);
             }

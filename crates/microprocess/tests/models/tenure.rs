@@ -1,0 +1,138 @@
+//! A record that changes hands while the end of a run, and a stale handle, look whether it is still theirs.
+
+#[path = "../../src/protocol/tenure.rs"]
+mod real;
+
+use loom::thread::spawn;
+
+use crate::prim::atomic::{AtomicU64, Ordering, forget_orderings};
+use crate::{explore, for_ever, must_fail};
+use real::{NOBODY, begin, end, is_of_run, renew, while_it_is};
+
+const FREE: u64 = 0;
+const USED: u64 = 1;
+/// The home in the run that has ended, and in the one that goes on.
+const OLD_HOME: u64 = 1;
+const NEW_HOME: u64 = 2;
+/// The microprocess of each.
+const OLD: u64 = 7;
+const NEW: u64 = 8;
+
+/// As much of a record as there is to renew.
+struct Record {
+    id: AtomicU64,
+    home: AtomicU64,
+    state: AtomicU64,
+    finished: AtomicU64,
+}
+
+impl Record {
+    /// One that `OLD` had, or has, as `state` says.
+    fn of_the_old_run(state: u64) -> &'static Self {
+        let record = Self {
+            id: AtomicU64::new(OLD),
+            home: AtomicU64::new(OLD_HOME),
+            state: AtomicU64::new(state),
+            finished: AtomicU64::new(0),
+        };
+        // Their first use.
+        for word in [&record.id, &record.home, &record.state, &record.finished] {
+            word.load(Ordering::Relaxed);
+        }
+        for_ever(record)
+    }
+
+    fn set_home(&self) {
+        self.home.store(NEW_HOME, Ordering::Relaxed);
+    }
+
+    fn set_state(&self) {
+        self.state.store(USED, Ordering::Relaxed);
+    }
+
+    /// `Shared::take_records`: whether the end of the old run takes it.
+    fn is_taken(&self) -> bool {
+        let is_used = || self.state.load(Ordering::Relaxed) == USED;
+        let is_ours = || self.home.load(Ordering::Relaxed) == OLD_HOME;
+        is_of_run(is_used, is_ours) && end(&self.id, self.id.load(Ordering::Relaxed))
+    }
+
+    /// `Record::renew`.
+    fn renew(&self) {
+        renew(&self.id, || self.set_home(), || self.set_state());
+        self.finished.store(0, Ordering::Relaxed);
+        begin(&self.id, NEW);
+    }
+
+    /// Mutant: in use before it is anybody's.
+    fn renew_state_first(&self) {
+        self.set_state();
+        self.finished.store(0, Ordering::Relaxed);
+        self.set_home();
+        begin(&self.id, NEW);
+    }
+
+    /// Mutant: the id of the former microprocess stays until there is a new one.
+    fn renew_id_last(&self) {
+        self.set_home();
+        self.set_state();
+        self.finished.store(0, Ordering::Relaxed);
+        self.finished.store(1, Ordering::Relaxed);
+        begin(&self.id, NEW);
+    }
+}
+
+/// The slot is free, and another run takes it while the old one ends.
+fn renewed_beside_a_walk(renew: fn(&Record)) {
+    explore(None, move || {
+        let record = Record::of_the_old_run(FREE);
+        let walk = spawn(move || record.is_taken());
+        renew(record);
+        assert!(!walk.join().unwrap(), "the end of one run takes a microprocess of another");
+        assert_eq!(record.id.load(Ordering::Relaxed), NEW);
+    });
+}
+
+#[test]
+fn end_of_a_run_takes_no_record_that_another_run_renews() {
+    renewed_beside_a_walk(Record::renew);
+}
+
+#[test]
+fn a_record_in_use_before_it_is_anybodys_is_caught() {
+    must_fail(|| renewed_beside_a_walk(Record::renew_state_first));
+}
+
+#[test]
+fn renewals_whose_orderings_are_forgotten_are_caught() {
+    must_fail(|| {
+        forget_orderings();
+        renewed_beside_a_walk(Record::renew);
+    });
+}
+
+/// The old run ends, another one takes the slot and finishes there, while a handle asks for the end of the old one.
+fn asked_by_a_stale_handle(change_hands: fn(&Record)) {
+    explore(None, move || {
+        let record = Record::of_the_old_run(USED);
+        let handle =
+            spawn(move || while_it_is(&record.id, OLD, || record.finished.load(Ordering::Relaxed)));
+        change_hands(record);
+        assert_ne!(handle.join().unwrap(), Some(1), "the old one has never finished");
+    });
+}
+
+#[test]
+fn stale_handle_does_not_take_another_end_for_that_of_its_own() {
+    asked_by_a_stale_handle(|record| {
+        assert!(record.is_taken());
+        assert_eq!(record.id.load(Ordering::Relaxed), NOBODY);
+        record.renew();
+        record.finished.store(1, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn an_id_that_lasts_until_the_next_one_is_caught() {
+    must_fail(|| asked_by_a_stale_handle(Record::renew_id_last));
+}
