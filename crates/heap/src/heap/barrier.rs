@@ -10,7 +10,7 @@ use core::ops::Range;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-pub use crate::heap::notes::Hurry;
+pub(crate) use crate::heap::notes::Hurry;
 
 /// How many heaps are being marked beside their threads.
 static MARKING: AtomicUsize = AtomicUsize::new(0);

@@ -22,7 +22,7 @@ use std::sync::Arc;
 const NOTED_MAX: usize = 1 << 20;
 
 /// Has the collector finish with the world stopped.
-pub type Hurry = Box<dyn Fn() + Send>;
+pub(crate) type Hurry = Box<dyn Fn() + Send>;
 
 /// What can be noted: it lies somewhere.
 pub(crate) trait Noted: Copy {
