@@ -185,8 +185,8 @@ fn the_example_adds_up() {
 }
 
 #[test]
-fn what_was_written_before_a_flag_is_seen_by_who_waited_for_it() {
-    let test = "what_was_written_before_a_flag_is_seen_by_who_waited_for_it";
+fn writes_before_a_flag_are_visible_after_the_wait() {
+    let test = "writes_before_a_flag_are_visible_after_the_wait";
     if !have("cc") || !have("m4") {
         return skip(test, "cc or m4 is not installed");
     }
@@ -230,8 +230,8 @@ fn processes_wait_on_condition_variables_for_each_other() {
 }
 
 #[test]
-fn a_program_in_parmacs_macros_comes_to_what_one_process_comes_to() {
-    let test = "a_program_in_parmacs_macros_comes_to_what_one_process_comes_to";
+fn a_program_in_parmacs_macros_computes_what_one_process_does() {
+    let test = "a_program_in_parmacs_macros_computes_what_one_process_does";
     if !have("cc") || !have("m4") {
         return skip(test, "cc or m4 is not installed");
     }

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_mpi_says_so() {
+    fn a_program_without_mpi_reports_that() {
         let place = read(&[(variable::TRANSPORT, "mpi")]);
         if cfg!(feature = "mpi") {
             assert!(place.is_ok(), "{place:?}");

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_tells_the_last_of_each_word_behind_a_stamp() {
+    fn a_log_returns_the_last_update_of_each_word_after_a_stamp() {
         let mut log = Log::default();
         log.append(1, [update(3, 0), update(1, 1), update(3, 2)]);
         log.append(2, [update(2, 3)]);

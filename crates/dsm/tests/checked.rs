@@ -84,7 +84,7 @@ fn a_thread_waits_on_a_condition_of_another_node() {
 }
 
 #[test]
-fn who_waits_can_give_up() {
+fn waiting_threads_can_give_up() {
     on_nodes(|node| {
         if node.rank() == 0 {
             acquire(&node, FIRST);

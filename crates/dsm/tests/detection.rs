@@ -41,8 +41,8 @@ fn reading_fetches_and_is_no_write() {
 }
 
 #[test]
-fn a_written_page_is_told_once_each_time_it_is_written() {
-    all("a_written_page_is_told_once_each_time_it_is_written", |memory| {
+fn a_written_page_is_reported_once_each_time_it_is_written() {
+    all("a_written_page_is_reported_once_each_time_it_is_written", |memory| {
         memory.write(2, 1, 9);
         memory.write(2, 2, 9);
         memory.write(9, 0, 9);
@@ -214,9 +214,9 @@ fn nothing_is_forgotten_as_the_way_changes() {
 
 /// Another thread writes to each page once, while the asking thread reaches the change of its way.
 #[test]
-fn a_write_in_the_middle_of_a_change_is_told() {
+fn a_write_in_the_middle_of_a_change_is_reported() {
     for attempt in 0..300_usize {
-        let name = "a_write_in_the_middle_of_a_change_is_told";
+        let name = "a_write_in_the_middle_of_a_change_is_reported";
         let Some(memory) = Memory::new(name, Detection::Scan) else { return };
         for page in 0..PAGES {
             memory.read(page, 0);

@@ -11,8 +11,8 @@ use kyocho_sys::fault::{Call, Injection, Kinds};
 use memory::Memory;
 
 #[test]
-fn without_room_for_mappings_writes_are_told_all_the_same() {
-    let name = "without_room_for_mappings_writes_are_told_all_the_same";
+fn without_room_for_mappings_writes_are_reported_all_the_same() {
+    let name = "without_room_for_mappings_writes_are_reported_all_the_same";
     let refused = (1..).take_while(|nth| {
         let Some(memory) = Memory::new(name, Detection::Scan) else { return false };
         let refusal = Injection::new(Kinds::Only(Call::Mprotect), *nth, Errno::NOMEM);

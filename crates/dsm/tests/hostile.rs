@@ -110,7 +110,7 @@ fn update(page: u64) -> Update {
 }
 
 #[test]
-fn what_cannot_come_is_a_breach_and_changes_nothing() {
+fn an_impossible_message_is_a_violation_and_changes_nothing() {
     let ill_timed = [
         (0, grant(0, Mode::Exclusive), "Grant"),
         (0, Message::Busy(LockId(0), ThreadId::FIRST), "Busy"),
@@ -159,7 +159,7 @@ fn what_cannot_come_is_a_breach_and_changes_nothing() {
 }
 
 #[test]
-fn what_comes_twice_is_a_breach() {
+fn a_repeated_message_is_a_violation() {
     let twice =
         [(Message::Flush(vec![update(0)]), "Flush"), (arrive(), "Arrive"), (acquire(0), "Acquire")];
     for (message, name) in twice {
@@ -177,7 +177,7 @@ fn what_comes_twice_is_a_breach() {
 }
 
 #[test]
-fn who_waits_is_told_of_the_breach() {
+fn waiting_calls_fail_on_a_violation() {
     let mut node = node(0, Scheme::LogAtManager);
     step(&mut node, Event::Message(NodeId(2), 0, acquire(0)));
     step(&mut node, Event::Call(ThreadId::FIRST, TAKE));
@@ -189,7 +189,7 @@ fn who_waits_is_told_of_the_breach() {
 
 /// A node waits for a lock that it manages: no other node grants or refuses it.
 #[test]
-fn who_manages_a_lock_takes_it_from_nobody() {
+fn a_lock_manager_accepts_grants_from_no_other_node() {
     for scheme in [Scheme::LogAtManager, Scheme::LogAtLastHolder] {
         let answers = [
             (grant(0, Mode::Exclusive), "Grant"),
@@ -211,7 +211,7 @@ fn who_manages_a_lock_takes_it_from_nobody() {
 }
 
 #[test]
-fn nobody_fills_the_memory_with_messages_of_the_next_epoch() {
+fn messages_of_the_next_epoch_are_bounded() {
     let mut node = node(0, Scheme::LogAtManager);
     let signal = Message::Signal { lock: LockId(0), condition: ConditionId(0), all: false };
     let mut sent = 0;
@@ -223,7 +223,7 @@ fn nobody_fills_the_memory_with_messages_of_the_next_epoch() {
 }
 
 #[test]
-fn nobody_fills_the_memory_with_bytes_of_the_next_epoch() {
+fn bytes_of_the_next_epoch_are_bounded() {
     const MANY: usize = 1 << 16;
     /// What may wait, at most; twice as much shows whether there is a bound.
     const BYTES_MAX: usize = 1 << 25;

@@ -52,13 +52,13 @@ fn join_beside<T>(few: impl FnOnce(SocketAddr) -> T, more: impl FnOnce(SocketAdd
 }
 
 #[test]
-fn idle_connections_keep_nobody_out() {
+fn idle_connections_keep_no_node_out() {
     let eight = |address| [(); 8].map(|()| TcpStream::connect(address).unwrap());
     join_beside(eight, |_| {});
 }
 
 #[test]
-fn more_idle_connections_than_may_be_pending_keep_nobody_out() {
+fn more_idle_connections_than_may_be_pending_keep_no_node_out() {
     join_beside(
         |_| {},
         |address| {
@@ -81,7 +81,7 @@ fn dribble(mut to: TcpStream) {
 }
 
 #[test]
-fn a_stranger_that_sends_byte_by_byte_keeps_nobody_out() {
+fn a_stranger_that_sends_byte_by_byte_keeps_no_node_out() {
     join_beside(
         |address| {
             let to = TcpStream::connect(address).unwrap();

@@ -77,13 +77,13 @@ fn stencil(mut dsm: Dsm, kind: BarrierKind) -> (Vec<f64>, u64) {
 }
 
 #[test]
-fn divided_grids_come_out_as_on_one_node() {
+fn divided_grids_are_computed_as_on_one_node() {
     let one = on_nodes(local(1), Scheme::LogAtManager, Detection::Protect, |dsm| {
         stencil(dsm, BarrierKind::Ordinary).0
     });
     for kind in [BarrierKind::Ordinary, BarrierKind::SingleReadWrite] {
         let program = |dsm: Dsm| stencil(dsm, kind);
-        everywhere("divided_grids_come_out_as_on_one_node", 3, program, |grids| {
+        everywhere("divided_grids_are_computed_as_on_one_node", 3, program, |grids| {
             assert!(grids.iter().all(|(grid, _)| *grid == one[0]), "{kind:?}");
         });
     }
@@ -103,7 +103,7 @@ fn single_read_write_barriers_leave_own_pages_unwatched() {
 }
 
 #[test]
-fn who_writes_what_was_there_before_is_left_alone_as_well() {
+fn a_write_of_the_same_value_counts_at_a_single_read_write_barrier() {
     let program = |mut dsm: Dsm| {
         let array = dsm.allocate::<u32>(2 * WORDS_A_PAGE, Placement::Blocks).unwrap();
         let mine = usize::from(dsm.rank()) * WORDS_A_PAGE;
@@ -116,12 +116,12 @@ fn who_writes_what_was_there_before_is_left_alone_as_well() {
         dsm.leave().unwrap();
         compared
     };
-    let test = "who_writes_what_was_there_before_is_left_alone_as_well";
+    let test = "a_write_of_the_same_value_counts_at_a_single_read_write_barrier";
     everywhere(test, 2, program, |compared| assert_eq!(compared, vec![vec![1; 4]; 2]));
 }
 
 #[test]
-fn what_is_owned_is_noticed_again_under_a_lock() {
+fn writes_to_owned_pages_are_detected_again_under_a_lock() {
     let program = |mut dsm: Dsm| {
         let array = dsm.allocate::<u32>(WORDS_A_PAGE, Placement::On(NodeId(0))).unwrap();
         let me = dsm.rank();
@@ -143,7 +143,7 @@ fn what_is_owned_is_noticed_again_under_a_lock() {
         dsm.leave().unwrap();
         seen
     };
-    everywhere("what_is_owned_is_noticed_again_under_a_lock", 2, program, |seen| {
+    everywhere("writes_to_owned_pages_are_detected_again_under_a_lock", 2, program, |seen| {
         assert_eq!(seen, vec![[2, 22]; 2]);
     });
 }
@@ -192,7 +192,7 @@ fn snapshots_conditions_tries_and_moves_work_on_pages() {
 }
 
 #[test]
-fn writes_that_are_forgotten_reach_nobody() {
+fn discarded_writes_reach_no_node() {
     let program = |mut dsm: Dsm| {
         let array = dsm.allocate::<u32>(2 * WORDS_A_PAGE, Placement::Cyclic).unwrap();
         // All nodes do the same; only node 1's writes are to count.
@@ -207,7 +207,7 @@ fn writes_that_are_forgotten_reach_nobody() {
         dsm.leave().unwrap();
         counts
     };
-    everywhere("writes_that_are_forgotten_reach_nobody", 3, program, |counts| {
+    everywhere("discarded_writes_reach_no_node", 3, program, |counts| {
         assert_eq!(counts, [true; 3]);
     });
 }
@@ -263,7 +263,7 @@ fn lost(error: &Error) -> Option<Subject> {
 }
 
 #[test]
-fn a_dead_node_is_named_to_whoever_waits_for_it_and_what_is_here_can_be_saved() {
+fn a_dead_node_is_named_in_errors_and_local_copies_can_be_saved() {
     for transports in [local, tcp, shm] {
         let together = Barrier::new(3);
         on_nodes(transports(3), Scheme::LogAtManager, Detection::Protect, |mut dsm: Dsm| {
@@ -298,7 +298,7 @@ fn a_dead_node_is_named_to_whoever_waits_for_it_and_what_is_here_can_be_saved() 
 /// nothing, and for a while never. It reads all pages, then some of them, and now and then adds up
 /// under a lock. So pages become watched, compared, kept in sight and sent unasked.
 #[test]
-fn habits_come_and_go_and_nothing_is_missed() {
+fn no_write_is_missed_when_habits_change() {
     const ROUNDS: u32 = 120;
     let is_written =
         |round: u32, by: u32| !matches!(round, 40..60) && !(round + by).is_multiple_of(5);

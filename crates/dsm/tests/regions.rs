@@ -82,7 +82,7 @@ fn said<T: core::fmt::Debug>(result: Result<T, Error>) -> String {
 }
 
 #[test]
-fn a_region_that_cannot_be_is_named_on_all_nodes_and_the_program_goes_on() {
+fn an_impossible_region_is_named_on_all_nodes_and_the_program_continues() {
     let program = |mut dsm: Dsm| {
         let misplaced = |why: Error, expected| match why {
             Error::Protocol(DsmError::Misplaced(_, why)) => assert_eq!(why, expected),
@@ -123,7 +123,10 @@ fn a_region_that_cannot_be_is_named_on_all_nodes_and_the_program_goes_on() {
             1 => dsm.barrier(BarrierKind::Ordinary).unwrap_err(),
             _ => dsm.region(at(APART, 4)).unwrap_err(),
         };
-        assert!(lacks.to_string().contains("node 1 none: all nodes must create the same"), "{lacks}");
+        assert!(
+            lacks.to_string().contains("node 1 none: all nodes must create the same"),
+            "{lacks}"
+        );
         assert_eq!(
             said(dsm.fetch(PageId(APART / 4096))),
             "page 8589934592 is outside of the layout"
@@ -146,7 +149,7 @@ fn a_region_that_cannot_be_is_named_on_all_nodes_and_the_program_goes_on() {
 }
 
 #[test]
-fn there_are_as_many_regions_as_are_said_and_each_is_shared() {
+fn as_many_regions_as_promised_are_shared() {
     let program = |mut dsm: Dsm| {
         let mut words = Vec::new();
         for _ in 1..REGIONS_MAX {
@@ -165,7 +168,7 @@ fn there_are_as_many_regions_as_are_said_and_each_is_shared() {
         dsm.leave().unwrap();
         right
     };
-    let test = "there_are_as_many_regions_as_are_said_and_each_is_shared";
+    let test = "as_many_regions_as_promised_are_shared";
     for detection in permitted(test) {
         let seen = on_nodes(local(2), Scheme::LogAtManager, detection, program);
         assert_eq!(seen, [true; 2], "{detection}");

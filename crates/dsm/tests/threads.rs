@@ -188,7 +188,7 @@ fn a_thread_waits_on_a_condition_that_another_of_its_node_brings_about() {
 }
 
 #[test]
-fn all_threads_are_told_of_a_dead_node() {
+fn all_threads_get_an_error_for_a_dead_node() {
     let dead = |error: &Error| match error {
         Error::Protocol(DsmError::PeerLost(NodeId(1), subject)) => Some(*subject),
         _ => None,
@@ -216,7 +216,7 @@ fn all_threads_are_told_of_a_dead_node() {
 /// One thread holds a lock and arrives at a barrier that can no longer be crossed. Another thread,
 /// which waits for the lock, gets an error as well.
 #[test]
-fn all_threads_are_told_of_a_node_that_has_left() {
+fn all_threads_get_an_error_for_a_node_that_has_left() {
     let left = |error: &Error| match error {
         Error::Protocol(DsmError::PeerLeft(NodeId(1), subject)) => Some(*subject),
         _ => None,
@@ -283,8 +283,8 @@ fn read_and_go_on(mut dsm: Dsm, goes_on: &AtomicU32) -> (u32, u32) {
 }
 
 #[test]
-fn a_microprocess_that_touches_an_absent_page_holds_up_nobody_else() {
-    for detection in permitted("a_microprocess_that_touches_an_absent_page_holds_up_nobody_else") {
+fn a_microprocess_that_accesses_an_absent_page_blocks_no_other() {
+    for detection in permitted("a_microprocess_that_accesses_an_absent_page_blocks_no_other") {
         let goes_on = &AtomicU32::new(0);
         let mut mesh = Local::mesh(2);
         let (peer, network) = (&mesh.pop().unwrap(), mesh.pop().unwrap());

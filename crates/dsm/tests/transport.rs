@@ -107,7 +107,7 @@ fn receive(transport: &dyn Transport, count: usize) -> Vec<Arrival> {
 }
 
 #[test]
-fn messages_arrive_in_order_from_everybody() {
+fn messages_arrive_in_order_from_all_peers() {
     for mesh in meshes(3) {
         for round in 0..200_u32 {
             mesh[1].send(NodeId(0), &round.to_le_bytes());
@@ -151,7 +151,7 @@ fn large_messages_pass_both_ways_at_once() {
 }
 
 #[test]
-fn who_leaves_is_not_lost_and_what_was_sent_before_comes_before() {
+fn a_node_that_leaves_is_not_lost_and_its_messages_arrive_first() {
     for mesh in meshes(2) {
         mesh[1].send(NodeId(0), b"last words");
         mesh[1].leave();
@@ -164,7 +164,7 @@ fn who_leaves_is_not_lost_and_what_was_sent_before_comes_before() {
 }
 
 #[test]
-fn who_goes_without_a_word_is_lost() {
+fn a_node_that_closes_without_goodbye_is_lost() {
     for mut mesh in meshes(3) {
         drop(mesh.remove(1));
         for node in &mesh {
@@ -207,7 +207,7 @@ fn two_kinds_of_threads_that_wait_get_everything_once_and_in_order() {
 }
 
 #[test]
-fn rousing_ends_the_wait_of_a_caller_and_of_one_that_comes_later() {
+fn rousing_ends_the_current_wait_of_a_caller_or_the_next_one() {
     for mesh in meshes(2) {
         mesh[0].begin_call();
         // Reports what is there from the start: sockets that can be written to.
@@ -245,7 +245,7 @@ fn a_silent_peer_is_lost() {
 }
 
 #[test]
-fn who_takes_nothing_is_lost_and_the_queue_bounded() {
+fn a_peer_that_accepts_nothing_is_lost_and_its_queue_bounded() {
     for mesh in connected(2, TcpSettings { queue_bytes_max: 4 << 20, ..SETTINGS }) {
         for _ in 0..40 {
             mesh[0].send(NodeId(1), &vec![0; 1 << 20]);
@@ -287,7 +287,7 @@ fn converse(transport: &dyn Transport, peer: NodeId, begins: bool) {
 }
 
 #[test]
-fn nothing_comes_to_who_sleeps_too_late_or_twice() {
+fn a_sleeping_receiver_gets_everything_once_and_in_time() {
     // Each answers the other, and both sleep in between: neither polls, so bells are needed.
     for mesh in meshes(2) {
         thread::scope(|scope| {
@@ -397,7 +397,7 @@ fn the_second_node_of_a_rank_is_named_on_both_sides() {
 }
 
 #[test]
-fn who_does_not_know_the_secret_is_told_and_keeps_nobody_out() {
+fn a_node_without_the_secret_is_told_and_keeps_no_node_out() {
     let (listeners, addresses) = listeners(2);
     let places = clusters(&addresses);
     let ignorant = Cluster { secret: Secret::random().unwrap(), ..places[1].clone() };
@@ -439,7 +439,7 @@ fn another_version_is_named() {
 }
 
 #[test]
-fn who_does_not_come_and_who_is_not_there_are_named() {
+fn nodes_that_are_missing_or_unreachable_are_named() {
     let (listeners, addresses) = listeners(3);
     let mut place = clusters(&addresses).remove(0);
     place.join_within = Duration::from_millis(1);
@@ -465,7 +465,7 @@ fn a_port_in_use_is_named() {
 }
 
 #[test]
-fn strangers_are_sent_away_and_keep_nobody_out() {
+fn strangers_are_rejected_and_keep_no_node_out() {
     let (listeners, addresses) = listeners(2);
     let places = clusters(&addresses);
     for hello in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xFF; 300], &[5, 0, 1, 2, 3, 4, 5]] {

@@ -114,7 +114,7 @@ mod tests {
     use crate::address::NodeId;
 
     #[test]
-    fn news_are_told_one_by_one_and_the_end_for_ever() {
+    fn news_are_returned_one_by_one_and_the_end_repeatedly() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut launcher = Launcher::new(reader.into());
         assert_eq!(launcher.news(), None);

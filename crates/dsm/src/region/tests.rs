@@ -92,7 +92,7 @@ fn there_is_a_bound_on_their_number_and_on_the_space() {
 }
 
 #[test]
-fn a_plan_says_where_it_lies() {
+fn a_plan_prints_its_address() {
     let plan = RegionPlan { first: PageId(1 << 40), pages: 2, placement: Placement::Cyclic };
     assert_eq!(plan.to_string(), "a region of 8192 bytes at 0x10000000000000 (Cyclic)");
 }

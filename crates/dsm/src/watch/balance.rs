@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_in_vain_for_long_stops() {
+    fn asking_in_vain_for_long_changes_to_traps() {
         let mut balance = Balance::default();
         assert_eq!(intervals(&mut balance, false, 0, PAGES - 1), Some(LOST_MAX + 1));
         assert_eq!(
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_many_traps_asks_again() {
+    fn many_traps_change_to_asking() {
         let mut balance = Balance::default();
         assert_eq!(intervals(&mut balance, true, 0, 1), None);
         assert_eq!(intervals(&mut balance, true, LOST_MAX, 1), Some(1));

@@ -151,7 +151,7 @@ fn a_dead_node_is_an_error_that_names_it_on_every_survivor() {
 /// One or two nodes leave properly before the others have crossed their last barrier, so these
 /// never can.
 #[test]
-fn a_node_that_leaves_early_is_an_error_that_names_it_on_all_who_stay() {
+fn a_node_that_leaves_early_is_named_in_errors_of_all_others() {
     for seed in 0..300 {
         let mut random = Random(seed ^ 0x1EA5);
         let nodes = 2 + random.below(5) as u16;

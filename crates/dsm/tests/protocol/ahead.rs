@@ -76,7 +76,7 @@ fn a_page_that_is_used_no_more_stops_coming() {
 }
 
 #[test]
-fn a_page_that_is_not_written_does_not_come_and_is_still_due() {
+fn a_page_that_is_not_written_is_not_sent_and_is_still_due() {
     let [mut cluster, _] = both();
     for turn in 1..100 {
         let Brought { came, .. } = used(&mut cluster, turn, BarrierKind::Ordinary);
@@ -86,7 +86,7 @@ fn a_page_that_is_not_written_does_not_come_and_is_still_due() {
 }
 
 #[test]
-fn who_is_agreed_with_is_forgotten_when_the_page_gets_another_manager() {
+fn requests_in_advance_are_forgotten_when_a_page_moves() {
     let [mut cluster, _] = both();
     for turn in 1..100 {
         used(&mut cluster, turn, BarrierKind::Ordinary);
@@ -110,7 +110,7 @@ fn its_own_writer_gets_no_page_that_it_follows() {
 }
 
 #[test]
-fn a_page_in_sight_that_comes_no_more_is_hidden() {
+fn a_page_in_sight_that_arrives_no_more_is_hidden() {
     let [mut cluster, _] = both();
     // After the third barrier it is in sight for the first time.
     for turn in 1..4 {

@@ -41,7 +41,7 @@ fn what_needs_a_node_that_has_left_is_an_error_that_names_it() {
 }
 
 #[test]
-fn who_waits_for_a_signal_when_a_node_leaves_is_told() {
+fn a_node_that_leaves_ends_waits_for_signals() {
     for mut cluster in both() {
         let own = LockId(1);
         cluster.barrier();
@@ -54,7 +54,7 @@ fn who_waits_for_a_signal_when_a_node_leaves_is_told() {
 }
 
 #[test]
-fn a_lock_that_is_held_by_who_leaves_is_free() {
+fn a_lock_held_by_a_node_that_leaves_is_free() {
     for mut cluster in both() {
         let lock = LockId(1);
         let take = Call::Acquire(lock, Mode::Exclusive, Patience::Wait);
@@ -65,7 +65,7 @@ fn a_lock_that_is_held_by_who_leaves_is_free() {
 }
 
 #[test]
-fn nodes_that_leave_at_one_barrier_leave_in_good_order_whoever_stays() {
+fn nodes_that_leave_at_one_barrier_leave_properly() {
     for mut cluster in both() {
         all_cross_and_leave(&mut cluster, &[0, 2]);
         assert_eq!(cluster.call(1, CROSS), left(0, Subject::Barrier));
@@ -93,7 +93,7 @@ fn nodes_that_leave_at_one_barrier_leave_in_good_order_whoever_stays() {
 }
 
 #[test]
-fn who_gives_up_coming_to_a_barrier_tells_those_who_wait_for_what_it_holds() {
+fn giving_up_a_barrier_ends_waits_for_locks_held_there() {
     for mut cluster in both() {
         all_cross_and_leave(&mut cluster, &[1]);
         cluster.must(0, TAKE);

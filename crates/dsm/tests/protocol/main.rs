@@ -12,7 +12,7 @@ use kyocho_dsm::{
 use three::{CROSS, Cluster, LOCK, PAGE, TAKE, WORD, both};
 
 #[test]
-fn what_is_published_under_a_lock_is_seen_by_who_takes_it_whoever_wrote_it() {
+fn the_next_holder_sees_what_was_published_under_a_lock() {
     const OTHER: LockId = LockId(1);
     let take_other = Call::Acquire(OTHER, Mode::Exclusive, Patience::Wait);
     for mut cluster in both() {
@@ -194,7 +194,7 @@ fn a_barrier_returns_when_the_pages_are_here_that_were_asked_for() {
 }
 
 #[test]
-fn nobody_crosses_the_next_barrier_while_pages_of_the_last_one_come() {
+fn no_node_crosses_a_barrier_while_pages_of_the_last_one_arrive() {
     let (mut cluster, _) = on_its_way();
     let kind = BarrierKind::Ordinary;
     let go = Message::Go { time: 9, written: vec![], held: vec![], moves: vec![], kind };
@@ -276,7 +276,7 @@ fn a_page_asked_of_its_owner_at_the_barrier_has_one_owner_after_it() {
 }
 
 #[test]
-fn snapshots_keep_nobody_out_and_wait_for_who_is_in() {
+fn snapshots_exclude_nobody_and_wait_for_the_holder() {
     for mut cluster in both() {
         let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait);
         cluster.must(0, snapshot);
@@ -291,7 +291,7 @@ fn snapshots_keep_nobody_out_and_wait_for_who_is_in() {
 }
 
 #[test]
-fn who_tries_or_runs_out_of_time_goes_without() {
+fn a_failed_try_or_time_limit_leaves_the_lock() {
     for mut cluster in both() {
         cluster.must(1, TAKE);
         let attempt = Call::Acquire(LOCK, Mode::Exclusive, Patience::Try);
@@ -416,7 +416,7 @@ fn a_lock_has_one_holder_among_the_threads_of_a_node_in_any_mode() {
 }
 
 #[test]
-fn a_lock_that_comes_too_late_for_a_thread_is_given_back() {
+fn a_lock_granted_too_late_for_a_thread_is_released() {
     for mut cluster in both() {
         cluster.must(1, TAKE);
         cluster.write(1, 3);

@@ -51,7 +51,7 @@ fn a_region_far_away_is_as_the_first_one() {
 }
 
 #[test]
-fn nodes_that_do_not_make_the_same_have_none_are_told_who_and_can_go_on() {
+fn nodes_that_differ_have_no_region_are_named_and_can_continue() {
     let larger = RegionPlan { pages: 5, ..PLAN };
     let elsewhere = RegionPlan { first: PageId(77), ..PLAN };
     let placed = RegionPlan { placement: Placement::Blocks, ..PLAN };
@@ -86,7 +86,7 @@ fn nodes_that_do_not_make_the_same_have_none_are_told_who_and_can_go_on() {
 }
 
 #[test]
-fn what_is_said_of_a_region_that_was_refused_names_it_and_both_nodes() {
+fn a_refused_region_is_reported_with_its_name_and_both_nodes() {
     let discord = |instead| {
         let why = Discord { plan: PLAN, by: NodeId(0), other: NodeId(2), instead };
         DsmError::Discord(why).to_string()
@@ -103,7 +103,7 @@ fn what_is_said_of_a_region_that_was_refused_names_it_and_both_nodes() {
 }
 
 #[test]
-fn a_region_that_cannot_be_is_refused_before_anybody_is_told() {
+fn an_impossible_region_is_refused_before_any_message_is_sent() {
     let [mut cluster, _] = both();
     let at = |first, pages| RegionPlan { first: PageId(first), pages, ..PLAN };
     for (plan, why) in [
@@ -151,7 +151,7 @@ fn what_a_dead_node_leaves_undecided_is_not_there() {
 }
 
 #[test]
-fn who_speaks_twice_of_regions_or_in_the_place_of_the_manager_breaks_the_protocol() {
+fn repeated_or_foreign_announcements_of_regions_are_violations() {
     let said = |message: &Message, node: usize, before: &[Message]| {
         let mut cluster = Cluster::new(Scheme::LogAtManager);
         for message in before.iter().chain([message]) {

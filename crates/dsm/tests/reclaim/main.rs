@@ -129,8 +129,8 @@ fn all(test: &str, body: impl Fn(&str, &Memory)) {
 }
 
 #[test]
-fn a_written_page_that_was_paged_out_of_all_views_is_told() {
-    all("a_written_page_that_was_paged_out_of_all_views_is_told", |test, memory| {
+fn a_written_page_that_was_paged_out_of_all_views_is_reported() {
+    all("a_written_page_that_was_paged_out_of_all_views_is_reported", |test, memory| {
         check(test, memory, |pages| pages.iter().all(|page| memory.page_out(*page)));
     });
 }
@@ -151,8 +151,8 @@ fn a_hidden_page_stays_hidden_when_it_is_swapped_out() {
 }
 
 #[test]
-fn a_written_page_that_a_memory_limit_had_reclaimed_is_told() {
-    let test = "a_written_page_that_a_memory_limit_had_reclaimed_is_told";
+fn a_written_page_that_a_memory_limit_had_reclaimed_is_reported() {
+    let test = "a_written_page_that_a_memory_limit_had_reclaimed_is_reported";
     let group = match Group::new("kyocho-reclaim") {
         Ok(group) => group,
         Err(why) => return skip(test, &why),
@@ -166,7 +166,7 @@ fn a_written_page_that_a_memory_limit_had_reclaimed_is_told() {
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(GROUP) else { return };
-    let test = "a_written_page_that_a_memory_limit_had_reclaimed_is_told";
+    let test = "a_written_page_that_a_memory_limit_had_reclaimed_is_reported";
     let group = Group::existing(Path::new(&folder)).unwrap();
     if let Err(why) = group.enter() {
         return skip(test, &why);

@@ -74,7 +74,7 @@ fn flooded(deadline: Duration) -> Connections<Flood> {
 }
 
 #[test]
-fn a_peer_that_sends_without_end_keeps_nobody_waiting() {
+fn a_peer_that_sends_without_end_delays_no_other() {
     let connections = flooded(WATCHDOG);
     let hello = Arrival::Message(NodeId(2), b"hello".to_vec());
     assert_eq!(Transport::take(&connections), [hello]);

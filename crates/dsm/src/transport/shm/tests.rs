@@ -65,7 +65,7 @@ fn a_peer_that_speaks_beside_its_ring_is_lost() {
 }
 
 #[test]
-fn what_a_peer_put_in_before_its_death_comes_before_its_death() {
+fn messages_sent_before_a_death_arrive_before_it_is_reported() {
     let (mut nodes, _shared) = pair();
     let last = nodes.pop().unwrap();
     (0..10).for_each(|_| last.send(NodeId(0), &[7; 1000]));
@@ -80,7 +80,7 @@ fn what_a_peer_put_in_before_its_death_comes_before_its_death() {
 }
 
 #[test]
-fn nobody_is_woken_for_what_comes_during_a_call_or_may_wait() {
+fn messages_during_a_call_or_that_may_wait_wake_no_thread() {
     let (nodes, shared) = pair();
     let was_rung = || shared.rung(NodeId(0)).swap(0, Ordering::Relaxed) == 1;
     let message = || Arrival::Message(NodeId(1), vec![7; 100]);
@@ -109,10 +109,10 @@ fn nobody_is_woken_for_what_comes_during_a_call_or_may_wait() {
 }
 
 #[test]
-fn who_was_answered_without_a_bell_and_looks_rings_none_for_a_while() {
+fn a_polling_sender_that_was_answered_without_a_bell_delays_the_next() {
     let (nodes, shared) = pair();
     if nodes[1].0.medium().look_for.is_zero() {
-        let test = "who_was_answered_without_a_bell_and_looks_rings_none_for_a_while";
+        let test = "a_polling_sender_that_was_answered_without_a_bell_delays_the_next";
         return eprintln!("skipped {test}: nobody looks where there is one core");
     }
     let was_rung = || shared.rung(NodeId(0)).swap(0, Ordering::Relaxed) == 1;
@@ -156,7 +156,7 @@ fn who_was_answered_without_a_bell_and_looks_rings_none_for_a_while() {
 }
 
 #[test]
-fn who_is_waited_for_is_rung_for_what_may_wait() {
+fn messages_that_may_wait_ring_the_bell_of_a_node_that_is_waited_for() {
     let (nodes, shared) = pair();
     let say = || nodes[1].send_with(NodeId(0), &[7; 100], Urgency::WhenWaiting);
     let was_rung = || shared.rung(NodeId(0)).swap(0, Ordering::Relaxed) == 1;
@@ -170,7 +170,7 @@ fn who_is_waited_for_is_rung_for_what_may_wait() {
 }
 
 #[test]
-fn of_two_nodes_on_one_core_the_later_one_goes_where_there_is_room() {
+fn of_two_nodes_on_one_core_the_higher_rank_moves_to_a_free_one() {
     let (nodes, shared) = pair();
     let me = ThreadId::current();
     let allowed = scheduling::affinity(me).unwrap();

@@ -37,7 +37,7 @@ fn core_of_two(network: Local) -> Core {
 }
 
 #[test]
-fn who_waits_for_a_thread_that_panics_at_a_barrier_is_told() {
+fn threads_that_wait_for_one_that_panics_at_a_barrier_get_an_error() {
     let mut mesh = Local::mesh(2);
     let (peer, network) = (mesh.pop().expect("two"), mesh.pop().expect("two"));
     let core = Arc::new(core_of_two(network));
