@@ -44,7 +44,7 @@ impl<T> Directory<T> {
     /// The value of a page. Inserts the result of `new` if there is none.
     pub(crate) fn entry(&mut self, page: PageId, new: impl FnOnce() -> T) -> &mut T {
         let place = self.place(page).unwrap_or_else(|| self.put(page, new()));
-        self.slab[place].as_mut().expect("the table names places that are taken")
+        self.slab[place].as_mut().expect("the table has indices of used entries")
     }
 
     /// Sets the value of a page.
@@ -62,10 +62,10 @@ impl<T> Directory<T> {
             self.slab.push(None);
         }
         self.slab[place] = Some(value);
-        let frame = FrameNumber::new(place as u64).expect("43 bits hold what memory does");
+        let frame = FrameNumber::new(place as u64).expect("the slab has fewer than 2^43 entries");
         let number = number(page).expect("pages have numbers of 52 bits");
         let mapped = self.table.map(number, frame, Rights::NONE);
-        mapped.expect("it reaches all pages, and has nodes for 2^32 of them");
+        mapped.expect("the table covers all pages");
         place
     }
 

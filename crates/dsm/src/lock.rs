@@ -122,7 +122,7 @@ impl Lock {
 
     /// Records the release by its holder.
     pub(crate) fn release(&mut self, node: NodeId, time: u64, updates: Vec<Update>) {
-        assert_eq!(self.holder, Some(node), "a lock is released by who holds it");
+        assert_eq!(self.holder, Some(node), "a lock is released by its holder");
         (self.holder, self.holding) = (None, None);
         self.last = Some(node);
         self.time = self.time.max(time);

@@ -247,7 +247,11 @@ impl Node {
     /// # Panics
     /// The number of words is not that of a page.
     pub fn write_page(&mut self, page: PageId, contents: Contents) -> Result<(), Absent> {
-        assert_eq!(contents.len(), self.layout.words_a_page as usize, "a page has its words");
+        assert_eq!(
+            contents.len(),
+            self.layout.words_a_page as usize,
+            "the number of words is that of a page"
+        );
         self.memory.write_page(page, contents)
     }
 

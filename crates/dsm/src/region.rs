@@ -235,7 +235,7 @@ impl Regions {
     /// # Panics
     /// There is no such page.
     pub(crate) fn set_manager(&mut self, page: PageId, manager: NodeId) {
-        let (region, place) = self.place(page).expect("a manager is moved of a page that is there");
+        let (region, place) = self.place(page).expect("the page is in a region");
         self.regions[region].managers[place] = manager;
     }
 

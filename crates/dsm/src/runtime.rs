@@ -307,7 +307,7 @@ impl Dsm {
     /// More than 32,767 threads.
     #[must_use]
     pub fn seats(&mut self, count: u16) -> Vec<Seat<'_>> {
-        assert!(count < 1 << 15, "so many threads a node has numbers for");
+        assert!(count < 1 << 15, "a node has at most 32,767 threads");
         Seat::all(&self.running, count)
     }
 
@@ -318,7 +318,7 @@ impl Dsm {
     /// More than 32,767 threads.
     #[must_use]
     pub fn share(self, count: u16) -> (SharedNode, Vec<Seat<'static>>) {
-        assert!(count < 1 << 15, "so many threads a node has numbers for");
+        assert!(count < 1 << 15, "a node has at most 32,767 threads");
         let seats = Seat::all(&self.running, count);
         (SharedNode(self), seats)
     }

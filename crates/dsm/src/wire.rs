@@ -45,7 +45,7 @@ impl core::error::Error for Nonsense {}
 /// Never: every message can be encoded.
 #[must_use]
 pub fn encode(epoch: u64, message: &Message) -> Vec<u8> {
-    postcard::to_stdvec(&(epoch, message)).expect("a message has no part that bytes cannot show")
+    postcard::to_stdvec(&(epoch, message)).expect("every message can be encoded")
 }
 
 /// Decodes the result of [`encode`].

@@ -44,7 +44,7 @@ impl Node {
         condition: Option<ConditionId>,
     ) {
         self.end_interval();
-        let held = self.held.remove(&lock).expect("checked before");
+        let held = self.held.remove(&lock).expect("the call was checked");
         if held.mode == Mode::NonExclusive {
             // A snapshot excludes no other node, so its manager need not know.
             self.done(thread, Outcome::Done);
@@ -77,7 +77,7 @@ impl Node {
     /// order holds across several holders.
     pub(super) fn publish(&mut self, thread: ThreadId, lock: LockId) {
         self.end_interval();
-        let held = self.held.get_mut(&lock).expect("checked before");
+        let held = self.held.get_mut(&lock).expect("the call was checked");
         held.writes.append(NEXT, self.memory.known());
         self.done(thread, Outcome::Done);
     }

@@ -98,7 +98,7 @@ impl Node {
 
     /// The state of a lock that is managed here.
     pub(super) fn managed(&mut self, lock: LockId) -> &mut Lock {
-        assert_eq!(self.lock_manager(lock), self.me, "a lock is asked of its manager");
+        assert_eq!(self.lock_manager(lock), self.me, "requests for a lock go to its manager");
         self.locks.entry(lock).or_default()
     }
 
@@ -119,7 +119,7 @@ impl Node {
         if let Some(asked) = self.disowning.get_mut(&page) {
             return asked.push(from);
         }
-        let master = self.memory.master(page).expect("a page is asked of its manager");
+        let master = self.memory.master(page).expect("requests for a page go to its manager");
         let contents = master.clone();
         self.send(from, Message::Page(page, contents));
     }
@@ -155,7 +155,7 @@ impl Node {
     }
 
     fn gathered(&mut self, from: NodeId, arrival: Arrival) {
-        assert_eq!(self.me, BARRIER_MANAGER, "who is at a barrier tells its manager");
+        assert_eq!(self.me, BARRIER_MANAGER, "arrivals go to the manager of barriers");
         let answer = self.gathering.arrive(from, arrival, self.layout.nodes);
         for message in answer.into_iter().flatten() {
             for node in (0..self.layout.nodes).map(NodeId) {
@@ -238,7 +238,8 @@ impl Node {
         }
         let mut masters = core::mem::take(&mut self.masters);
         for page in ending.arriving {
-            let contents = masters.remove(&page).expect("the epoch ends when all have come");
+            let contents =
+                masters.remove(&page).expect("the epoch ends when all masters have arrived");
             self.memory.take_master(page, contents);
             self.memory.refresh(page);
         }

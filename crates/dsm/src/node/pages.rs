@@ -107,7 +107,8 @@ impl Node {
     /// Sends a page that the barrier has changed to the nodes that asked for it in advance.
     pub(super) fn send_to_followers(&mut self, page: PageId, writers: &[NodeId]) {
         let Some(mut followers) = self.followers.remove(&page) else { return };
-        let master = self.memory.master(page).expect("who is asked for a page manages it").clone();
+        let master =
+            self.memory.master(page).expect("followers exist only for managed pages").clone();
         // The only writer of the page has its contents.
         for (node, left) in followers.iter_mut().filter(|(node, _)| writers[..] != [**node]) {
             *left -= 1;

@@ -64,7 +64,7 @@ impl<T: Pod> SharedArray<T> {
     pub fn pages(&self, elements: Range<usize>) -> Vec<PageId> {
         assert!(
             elements.start <= elements.end && elements.end <= self.length,
-            "outside of the array"
+            "the index is out of range"
         );
         if elements.is_empty() {
             return Vec::new();
@@ -80,7 +80,7 @@ impl<T: Pod> SharedArray<T> {
     /// # Panics
     /// The index is out of range.
     pub(super) fn words(&self, index: usize) -> Range<u64> {
-        assert!(index < self.length, "outside of the array");
+        assert!(index < self.length, "the index is out of range");
         let first = (self.start + (index * size_of::<T>()) as u64) / 4;
         first..first + size_of::<T>() as u64 / 4
     }

@@ -162,7 +162,7 @@ impl Core {
         words: &mut [u32],
     ) -> Result<Result<(), DsmError>, Errno> {
         let brought = self.with_page(thread, page, |state| {
-            let copy = state.node.copy(page).expect("it is here");
+            let copy = state.node.copy(page).expect("the page is present");
             words.copy_from_slice(&copy[first..first + words.len()]);
         });
         Ok(brought?.map(drop))
@@ -179,7 +179,7 @@ impl Core {
         let words: Vec<(u32, u32)> = (first as u32..).zip(words.iter().copied()).collect();
         let brought = self.with_page(thread, page, |state| {
             state.node.touch(page);
-            state.node.write_words(page, &words).expect("it is here");
+            state.node.write_words(page, &words).expect("the page is present");
             state.watch.at(page).put_words(page, &words);
         });
         Ok(brought?.map(drop))
@@ -279,7 +279,7 @@ impl Core {
         // A page in sight is replaced only while all threads stand at a barrier, because a thread
         // could write to it otherwise. A hidden page cannot be written before it is watched.
         let none_writes = state.node.is_at_barrier() || !returned.is_empty();
-        assert!(in_sight.is_empty() || none_writes, "a page in use is replaced at barriers alone");
+        assert!(in_sight.is_empty() || none_writes, "a page in use is replaced only at barriers");
         // A page in sight is watched or compared already. It is not worth watching if it is
         // replaced repeatedly.
         let compared = state.compared.note(&in_sight);

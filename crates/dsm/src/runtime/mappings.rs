@@ -151,7 +151,7 @@ impl Mappings {
         let number = self.count.load(Ordering::Acquire);
         // The layout permits no more regions than there are entries.
         let is_new = self.mappings[number].set(mapping).is_ok();
-        assert!(is_new, "one thread at a time makes a region");
+        assert!(is_new, "one thread at a time creates a region");
         self.count.store(number + 1, Ordering::Release);
         self.last()
     }
@@ -159,7 +159,7 @@ impl Mappings {
     /// The region that was created last.
     pub(super) fn last(&self) -> Region {
         let number = self.count.load(Ordering::Acquire) - 1;
-        self.region(number as u16).expect("it was made")
+        self.region(number as u16).expect("the number is that of a region")
     }
 
     /// The region with this number.
@@ -178,7 +178,7 @@ impl Mappings {
     /// The region was created by another node, and not by this one.
     pub(super) fn of(&self, region: Region) -> &Mapping {
         let is_it = self.region(region.number) == Some(region);
-        assert!(is_it, "the region was made by another node, and not here");
+        assert!(is_it, "the region was created by another node, and not by this one");
         self.get(region.number).expect("it is there")
     }
 
@@ -203,7 +203,8 @@ impl Mappings {
             let offset = array.start.checked_sub(mapping.start());
             offset.is_some_and(|offset| offset <= left && bytes <= left - offset)
         });
-        let mapping = mapping.expect("the array was allocated on another node, and not yet here");
+        let mapping =
+            mapping.expect("the array was allocated by another node, and not yet by this one");
         mapping.views.program() + (array.start - mapping.start()) as usize
     }
 

@@ -51,7 +51,7 @@ pub(super) struct Meeting {
 impl Meeting {
     /// Sets the number of threads that meet.
     pub(super) fn expect(&mut self, members: u16) {
-        assert_eq!(self.members, 0, "those who met before have gone");
+        assert_eq!(self.members, 0, "no threads are meeting");
         self.members = members;
     }
 

@@ -114,7 +114,7 @@ impl Outgoing {
                 self.credit -= piece.len();
             }
             self.pieces_bytes -= piece.len();
-            let piece = self.pieces.pop_front().expect("it was looked at");
+            let piece = self.pieces.pop_front().expect("the queue is not empty");
             self.ready.extend(piece);
         }
     }

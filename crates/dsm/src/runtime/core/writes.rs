@@ -18,7 +18,7 @@ impl Core {
         let new = state.compared.note(&written);
         let mut words = Vec::new();
         for &page in written.iter().chain(&compared) {
-            let copy = state.node.copy(page).expect("what the program can write to is here");
+            let copy = state.node.copy(page).expect("a page that the program can write has a copy");
             words.clear();
             let whole = state.watch.at(page).differing(page, copy, WORDS_SINGLY_MAX, &mut words);
             let is_written = !words.is_empty();
@@ -39,7 +39,7 @@ impl Core {
                 }
             };
             state.node.touch(page);
-            assert!(told.is_ok(), "the copy was looked at just now");
+            assert!(told.is_ok(), "the page has a copy");
         }
         state.statistics.pages_compared += (written.len() + compared.len()) as u64;
         state.statistics.comparing += began.elapsed();
@@ -65,7 +65,10 @@ impl Core {
         let (written, compared) = Self::written(&mut state)?;
         for &page in written.iter().chain(&compared) {
             let pages = state.watch.at(page);
-            pages.put(page, state.node.copy(page).expect("what the program can write to is here"));
+            pages.put(
+                page,
+                state.node.copy(page).expect("a page that the program can write has a copy"),
+            );
         }
         let new = state.compared.note(&written);
         state.watch.open(&new)
