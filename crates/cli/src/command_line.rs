@@ -290,9 +290,10 @@ pub(crate) struct SystemArguments {
     /// How long a thread runs while equals wait, in ms; default: 5.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u16).range(1..=1000), global = true)]
     time_slice: Option<u16>,
-    /// Most memory the Lisp heap may take, in MiB.
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(8..), default_value_t = 4096, global = true)]
-    memory: u32,
+    /// Most memory the Lisp heap may take, in MiB; default: 4096.
+    // No default of clap's: that would also be the one of `unix`, whose option has the same name.
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(8..), global = true)]
+    memory: Option<u32>,
     /// A folder to look for libraries in, as (a b) in DIR/a/b.sld; may be given several times. Those of `KYOCHO_LIBRARY_PATH`, with
     /// colons between, come after; the folder of the program comes last.
     #[arg(
@@ -331,6 +332,9 @@ fn cell_cache(text: &str) -> Result<CellCache, String> {
     }
 }
 
+/// Most memory of the Lisp heap, where nothing else is asked for.
+const HEAP_MIB: u32 = 4096;
+
 /// The folders that the environment names; an empty name is none.
 fn library_path_of_environment() -> Vec<PathBuf> {
     let path = std::env::var_os("KYOCHO_LIBRARY_PATH").unwrap_or_default();
@@ -345,7 +349,7 @@ impl SystemArguments {
                 EngineName::Deep => Engine::Deep,
             },
             cell_cache: self.cell_cache,
-            memory_max_bytes: self.memory as usize * 1024 * 1024,
+            memory_max_bytes: self.memory.unwrap_or(HEAP_MIB) as usize * 1024 * 1024,
             virtual_processors: self.virtual_processors.map(usize::from),
             time_slice: self.time_slice.map(|ms| Duration::from_millis(ms.into())),
             library_path: self

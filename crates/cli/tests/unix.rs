@@ -41,6 +41,14 @@ fn a_shell_uses_files_as_outside() {
 }
 
 #[test]
+fn nothing_is_limited_that_was_not_asked_for() {
+    if !is_permitted("nothing_is_limited_that_was_not_asked_for") {
+        return;
+    }
+    same_inside(&["sh"], "ulimit -v; ulimit -n; ulimit -u; ulimit -f; ulimit -d");
+}
+
+#[test]
 fn coreutils_do_as_outside() {
     if !is_permitted("coreutils_do_as_outside") {
         return;

@@ -7,7 +7,7 @@ mod compiled;
 mod support;
 
 use compiled::compiled;
-use support::{Folder, inside, is_permitted, output_of};
+use support::{Folder, inside, is_installed, is_permitted, output_of};
 
 fn attackers() -> &'static str {
     compiled("attackers", &[])
@@ -179,6 +179,25 @@ fn memory_that_nobody_has_mapped_has_a_limit() {
         return kyocho_sys::skip::skip(TEST, "this user may make no file system in memory");
     }
     assert_eq!((status, text.as_str()), (Some(0), "held\n"));
+}
+
+/// In a user namespace that permits no further ones, by a user without capabilities.
+#[test]
+fn where_nothing_can_be_mounted_no_memory_escapes_its_limit() {
+    const TEST: &str = "where_nothing_can_be_mounted_no_memory_escapes_its_limit";
+    const SCRIPT: &str = "echo 0 >/proc/sys/user/max_user_namespaces && echo entered &&
+        exec setpriv --bounding-set=-all --inh-caps=-all \"$@\"";
+    if !is_permitted(TEST) || !is_installed(TEST, "setpriv") {
+        return;
+    }
+    let instance = inside(&["--memory", "64", "--", attackers(), "memory-files"]);
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", SCRIPT, "sh"]);
+    let (status, text) = output_of(command.arg(instance.get_program()).args(instance.get_args()));
+    if !text.starts_with("entered\n") {
+        return kyocho_sys::skip::skip(TEST, "this user may make no user namespace");
+    }
+    assert_eq!((status, text.as_str()), (Some(0), "entered\nnone\n"));
 }
 
 #[test]
