@@ -48,7 +48,7 @@ fn every_package_says_what_registries_ask_for() {
 
 #[test]
 fn every_package_needs_the_same_rust_as_the_setup() {
-    let setup = include_str!("../../../scripts/setup");
+    let setup = include_str!("../../../../scripts/setup");
     for package in packages() {
         let version = package["rust_version"].as_str().expect("checked by another test");
         let minimum = format!("rust_minimum={version}\n");
