@@ -23,7 +23,7 @@ fn main() {
     assert_eq!(counter.sum(), THREADS * ROUNDS);
     match Mechanism::best() {
         (Mechanism::Rseq, _) => {
-            println!("counted {} by sequences that Linux restarts", counter.sum())
+            println!("counted {} by sequences that Linux restarts", counter.sum());
         }
         (_, why) => println!("counted {} by atomic instructions: {why:?}", counter.sum()),
     }
