@@ -2,8 +2,8 @@ use super::{Cause, Failure, Options, Outcome, run};
 use kyocho_heap::heap::{CellCache, Limits, Torture};
 use kyocho_syntax::symbol::Symbol;
 
-const ACK: &str = include_str!("../../../../bench/lisp/deep/ack.scm");
-const QUICKSORT: &str = include_str!("../../../../bench/lisp/deep/qs72.scm");
+const ACK: &str = include_str!("../../../bench/lisp/deep/ack.scm");
+const QUICKSORT: &str = include_str!("../../../bench/lisp/deep/qs72.scm");
 
 fn run_with(source: &str, options: &Options) -> (Outcome, String) {
     let mut output = Vec::new();

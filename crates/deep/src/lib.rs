@@ -17,6 +17,8 @@
 //! begin, and, or; integers of 61 bits, lists, strings for output. It collects at its own
 //! safepoints; the frames of the evaluation are on a stack of its own, so recursion is bounded by
 //! [`Options::frames_max`] and not by the microprocess's stack.
+//!
+//! **Absent on purpose:** the compiler, the machine, threads, sessions. What this engine needs of the Lisp Server is the reader and the heap.
 
 mod atoms;
 mod error;

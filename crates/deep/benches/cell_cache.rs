@@ -4,8 +4,8 @@
 //! Each run's output is compared with the first one's before its time counts.
 #![expect(clippy::print_stdout, reason = "a bench reports on its output")]
 
-use kyocho_lisp::deep::{Options, SystemCallStatistics, run};
-use kyocho_lisp::heap::CellCache;
+use kyocho_deep::{Options, SystemCallStatistics, run};
+use kyocho_heap::heap::CellCache;
 
 const REPEATS: usize = 15;
 const PROGRAMS: [(&str, &str, f64); 2] = [
