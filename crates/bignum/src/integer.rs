@@ -10,7 +10,7 @@
 //! | quotient and rest | recursive division | Brent and Zimmermann, "Modern Computer Arithmetic", algorithm 1.8 |
 //! | greatest common divisor | Lehmer, with cofactors of 62 bits | the same, algorithm 1.15 |
 //! | square root | recursive, with the rest | Zimmermann, "Karatsuba Square Root", 1999 |
-//! | to and from [digits] | by powers of the radix, halves first | "Modern Computer Arithmetic", 1.7 |
+//! | to and from digits | by powers of the radix, halves first | "Modern Computer Arithmetic", 1.7 |
 //!
 //! All are pure: who calls says what a pause is. **Invariant:** shifts, sums and copies are done in one go, so a part is at least as long as the
 //! slowest of these: 2^27 bits take milliseconds.

@@ -11,7 +11,7 @@
 //!
 //! So users whose threads want more than there is have the processors in proportion to their shares, however many threads each has and on
 //! however many virtual processors they are; nobody is held up while a processor is free. One who wants less than his share does not keep
-//! the others from theirs: the floor follows who is before all at [`LEAD_MAX`].
+//! the others from theirs: the floor follows who is before all at `LEAD_MAX`.
 //!
 //! Pure: time is an argument.
 
