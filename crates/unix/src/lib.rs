@@ -17,19 +17,8 @@
 //! argument words as they were in the registers. Descriptors are the host's, handed over by the
 //! server, so reading, writing, pipes, forking and waiting have the host's cost.
 //!
-//! The folders are layers. Each imports only from itself and from those below it:
-//!
-//! ```text
-//!   life       the processes of an instance: start, watch, end
-//!   calls      the served system calls, a file for each concern
-//!   paths      what a path means: the walk, `/proc`, `/dev`
-//!   server     one instance, and one call of a client
-//!   state      what a server keeps: mounts, objects, limits, names of sockets
-//!   policy     which calls are native, served, refused; the host's filter
-//!   program    program files, and how they come into a client
-//!   clients    client processes, as the host knows them
-//!   options, errors
-//! ```
+//! The folders are layers, each of which imports only from itself and from those below it.
+//! `ARCHITECTURE.md` lists them, and a test compares the imports with that list.
 //!
 //! Read `policy.rs`, `state/mounts.rs`, `paths/walk.rs`, `calls/exec.rs`, `server.rs` and
 //! `life/warden.rs`, in this order.
@@ -48,8 +37,6 @@
 mod calls;
 mod clients;
 mod errors;
-#[cfg(test)]
-mod layers;
 mod life;
 mod options;
 mod paths;
