@@ -22,7 +22,8 @@ fn shrinks_to(before: usize, system: &System, session: &mut Session) {
     while collected(system, session) > before {
         collections += 1;
         if collections == 100 {
-            writeln!(std::io::stderr(), "{} locations, {before} before", system.locations()).unwrap();
+            writeln!(std::io::stderr(), "{} locations, {before} before", system.locations())
+                .unwrap();
         }
     }
 }
