@@ -84,6 +84,8 @@ pub(crate) struct KernelThread {
     stacks: Cell<Option<KernelStack>>,
     /// Where it was interrupted of late.
     pub(crate) strikes: Cell<Strikes>,
+    /// How often in a row its preemption was put off, because it was in the C library.
+    pub(crate) put_offs: Cell<u32>,
     /// The virtual processor that it is to take, asked by a sentinel; null otherwise.
     nominated: AtomicPtr<Vp>,
     /// Next in the pool.
@@ -129,6 +131,7 @@ impl KernelThread {
             beginning: Cell::new(None),
             stacks: Cell::new(None),
             strikes: Cell::new(Strikes::NONE),
+            put_offs: Cell::new(0),
             nominated: AtomicPtr::new(ptr::null_mut()),
             pool_next: AtomicPtr::new(ptr::null_mut()),
         }

@@ -19,6 +19,7 @@ use kyocho_arch::{pc_of, restartable, set_pc, sp_of};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::signal::{self, Info, Manner, preserving_errno};
 
+use crate::processor::c_library;
 use crate::processor::condemned::{self, Interrupted};
 use crate::processor::event::{EventKind, Registers};
 use crate::processor::hidden;
@@ -44,6 +45,7 @@ pub(crate) fn install() {
         let installed = unsafe { signal::install(interrupting_signal(), on_interruption, manner) };
         installed.expect("a real-time signal can be handled");
         condemned::prepare();
+        c_library::prepare();
     });
 }
 
@@ -97,13 +99,16 @@ pub(crate) unsafe fn rewind(context: *mut c_void) -> usize {
 
 /// The upcall, on the interrupted thread: does what `attention` asks for, until it asks for nothing.
 ///
-/// Nothing where the program's own signal handler stands on a restartable sequence: the monitor interrupts again.
+/// It does nothing if the program's own signal handler interrupts a restartable sequence, or if a lock of the C library may be
+/// held: the monitor interrupts again.
 fn upcall(thread: &'static KernelThread, at: Interrupted) {
     loop {
         thread.mask();
         let held = thread.held().or_else(|| thread.settle_claim());
         let running = held.and_then(|vp| vp.current.get());
-        if running.is_some_and(|me| hidden::goes_on_in_the_middle(thread, me, at.sp)) {
+        if running.is_some_and(|me| hidden::goes_on_in_the_middle(thread, me, at.sp))
+            || c_library::puts_off(thread, at.pc)
+        {
             return thread.unmask();
         }
         let Some(vp) = held.or_else(|| come_back(thread)) else {

@@ -16,6 +16,7 @@ use kyocho_microprocess::{
     spawn, yield_now,
 };
 
+mod c_library;
 mod placement;
 #[path = "../support/quiet.rs"]
 mod quiet;

@@ -1,0 +1,68 @@
+//! Interrupted inside the C library: its locks are likely to be held, so a preemption is put off.
+//!
+//! A preempted microprocess waits in its signal handler, with whatever lock it holds. If that is a lock of
+//! the allocator, each kernel thread that allocates from the same arena waits for the microprocess. One of
+//! them can be the maker, which allocates to start a kernel thread, while the holder sleeps and no spare is
+//! left: then nothing would ever run again.
+//!
+//! Calls of the C library are short, so the preemption is put off to the monitor's next look. A call that
+//! computes for long is preempted all the same, after [`PUT_OFFS_MAX`] looks in a row.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use core::ops::Range;
+
+use crate::processor::kernel_thread::KernelThread;
+
+/// Interruptions in a row that find a kernel thread in the C library and change nothing. A thread that
+/// spends half its time in the allocator reaches this once in some 60,000 preemptions.
+const PUT_OFFS_MAX: u32 = 16;
+
+/// Names of the files with the code of the C library and of the dynamic linker, up to their version.
+const FILES: [&str; 5] = ["libc.so", "libc-2.", "ld-linux", "ld-2.", "ld-musl"];
+
+/// Where that code is; unknown if the program is linked statically.
+static CODE: OnceLock<Vec<Range<usize>>> = OnceLock::new();
+
+/// Finds the code of the C library. Reads a file: call outside of signal handlers.
+pub(crate) fn prepare() {
+    if let Ok(maps) = fs::read_to_string("/proc/self/maps") {
+        // Set by an earlier runtime: the same.
+        let _same = CODE.set(code_of(&maps));
+    }
+}
+
+/// Whether the preemption of `thread`, which was interrupted at `pc`, is put off. Call in its signal handler.
+pub(crate) fn puts_off(thread: &KernelThread, pc: usize) -> bool {
+    let inside = CODE.get().is_some_and(|code| code.iter().any(|range| range.contains(&pc)));
+    let count = next(thread.put_offs.get(), inside);
+    thread.put_offs.set(count);
+    count > 0
+}
+
+/// Put-offs in a row, after one more interruption, inside the C library or not.
+fn next(count: u32, inside: bool) -> u32 {
+    if inside && count < PUT_OFFS_MAX { count + 1 } else { 0 }
+}
+
+/// The executable mappings of the C library in the text of `/proc/self/maps`.
+fn code_of(maps: &str) -> Vec<Range<usize>> {
+    maps.lines().filter_map(code_in).collect()
+}
+
+/// The addresses of a line of that text, if it is such a mapping.
+fn code_in(line: &str) -> Option<Range<usize>> {
+    let (addresses, rest) = line.split_once(' ')?;
+    let file = rest.rsplit_once('/')?.1;
+    let is_code = rest.split(' ').next()?.contains('x');
+    if !is_code || !FILES.iter().any(|name| file.starts_with(name)) {
+        return None;
+    }
+    let (start, end) = addresses.split_once('-')?;
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    Some(address(start)?..address(end)?)
+}
+
+#[cfg(test)]
+mod tests;
