@@ -1,11 +1,10 @@
 //! Connections over a medium that a test controls.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::io;
-
 use std::sync::{Arc, mpsc};
 
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use kyocho_sys::prim::thread;
 
 use super::{Connections, Medium, READS_MAX, Silence};
