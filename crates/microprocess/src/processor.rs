@@ -3,6 +3,7 @@
 pub(crate) mod balance;
 pub(crate) mod bell;
 pub(crate) mod c_library;
+pub(crate) mod code_map;
 pub(crate) mod condemned;
 pub(crate) mod dispatcher;
 pub(crate) mod event;

@@ -6,13 +6,15 @@
 //! left: then nothing would ever run again.
 //!
 //! Calls of the C library are short, so the preemption is put off to the monitor's next look. A call that
-//! computes for long is preempted all the same, after [`PUT_OFFS_MAX`] looks in a row.
+//! computes for long is preempted all the same, after [`PUT_OFFS_MAX`] looks in a row. Locks of an
+//! allocator elsewhere, in the program or in another library, are not protected.
 
 use std::fs;
 use std::sync::OnceLock;
 
 use core::ops::Range;
 
+use crate::processor::code_map;
 use crate::processor::kernel_thread::KernelThread;
 
 /// Interruptions in a row that find a kernel thread in the C library and change nothing. A thread that
@@ -46,22 +48,13 @@ fn next(count: u32, inside: bool) -> u32 {
     if inside && count < PUT_OFFS_MAX { count + 1 } else { 0 }
 }
 
-/// The executable mappings of the C library in the text of `/proc/self/maps`.
+/// The code of the C library and of the dynamic linker, from the text of `/proc/self/maps`.
 fn code_of(maps: &str) -> Vec<Range<usize>> {
-    maps.lines().filter_map(code_in).collect()
-}
-
-/// The addresses of a line of that text, if it is such a mapping.
-fn code_in(line: &str) -> Option<Range<usize>> {
-    let (addresses, rest) = line.split_once(' ')?;
-    let file = rest.rsplit_once('/')?.1;
-    let is_code = rest.split(' ').next()?.contains('x');
-    if !is_code || !FILES.iter().any(|name| file.starts_with(name)) {
-        return None;
-    }
-    let (start, end) = addresses.split_once('-')?;
-    let address = |text| usize::from_str_radix(text, 16).ok();
-    Some(address(start)?..address(end)?)
+    let is_one = |path: &str| {
+        let file = path.rsplit('/').next().unwrap_or_default();
+        FILES.iter().any(|name| file.starts_with(name))
+    };
+    code_map::code_in(maps).filter(|(_, path)| is_one(path)).map(|(range, _)| range).collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use core::ops::Range;
 
+use crate::processor::code_map;
 use crate::processor::kernel_thread::KernelThread;
 
 /// Looks that find a loop at the same place before it is abandoned; one a slice.
@@ -73,16 +74,9 @@ pub(crate) fn prepare() {
     }
 }
 
-/// The executable mapping of `path` in the text of `/proc/self/maps`.
+/// The code of the file `path`, from the text of `/proc/self/maps`.
 fn code_of(maps: &str, path: &str) -> Option<Range<usize>> {
-    let line = maps.lines().find(|line| {
-        let permissions = line.split(' ').nth(1);
-        permissions.is_some_and(|permissions| permissions.contains('x')) && line.ends_with(path)
-    })?;
-    let (start, rest) = line.split_once('-')?;
-    let (end, _) = rest.split_once(' ')?;
-    let address = |text| usize::from_str_radix(text, 16).ok();
-    Some(address(start)?..address(end)?)
+    code_map::code_in(maps).find(|(_, file)| *file == path).map(|(range, _)| range)
 }
 
 #[cfg(test)]
