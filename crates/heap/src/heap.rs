@@ -37,6 +37,7 @@ mod notes;
 pub mod object;
 mod orders;
 pub mod pause;
+mod poison;
 mod pool;
 mod space;
 pub(crate) mod word;

@@ -10,8 +10,9 @@
 //! to the granule, because the paper's caches are counted in cells.
 
 use crate::heap::cells::{CellWords, Run};
-use crate::heap::marks::{BLOCK_BYTES, Company, LINE_BYTES, Marks};
+use crate::heap::marks::{BLOCK_BYTES, Company, LINE_BYTES, LINES, Marks};
 use crate::heap::object::GRANULE_BYTES;
+use crate::heap::poison::Poisoned;
 use crate::heap::word::{self, WORD_BYTES};
 use crate::heap::{Limits, OutOfMemory};
 use kyocho_sys::mapping::Mapping;
@@ -67,6 +68,7 @@ pub(crate) struct Space {
     pub(crate) budget_bytes: usize,
     /// Blocks whose pages the host has lent us.
     resident: Vec<bool>,
+    poisoned: Poisoned,
     /// What was opened since the cycle that goes on began.
     pub(crate) fresh: Option<Vec<Run>>,
 }
@@ -91,6 +93,7 @@ impl Space {
             held_bytes: 0,
             budget_bytes: 0,
             resident: Vec::new(),
+            poisoned: Poisoned::default(),
             fresh: None,
         };
         space.set_budget(limits, 0);
@@ -192,7 +195,10 @@ impl Space {
             let (block, line) = match self.cursor.take() {
                 Some(at) => at,
                 None => match self.recyclable.pop() {
-                    Some(block) => (block, 0),
+                    Some(block) => {
+                        self.poisoned.taken(block);
+                        (block, 0)
+                    }
                     None => return self.take_blocks(1, BlockState::Small),
                 },
             };
@@ -248,6 +254,7 @@ impl Space {
                 self.free_count -= 1;
             }
             self.resident[block] = true;
+            self.poisoned.taken(block);
             self.states[block] = if block == first { head } else { BlockState::LargeTail };
         }
         self.used_blocks += blocks;
@@ -410,20 +417,25 @@ impl Space {
     }
 
     /// Overwrites free lines and blocks with words that are no values.
-    pub(crate) fn poison_free(&self) {
+    pub(crate) fn poison_free(&mut self) {
+        let base = self.base();
+        let poison_line = |block: usize, line: usize| {
+            poison(base + block * BLOCK_BYTES + line * LINE_BYTES);
+        };
         for &block in &self.free {
-            if self.resident[block] {
-                poison(self.block_run(block, 1));
+            if !self.resident[block] || self.poisoned.is_whole(block) {
+                continue;
             }
+            self.poisoned.renew(block, core::iter::once(0..LINES), |line| poison_line(block, line));
         }
         for &block in &self.recyclable {
             let mut line = 0;
-            while let Some(lines) = self.marks.free_lines(block, line) {
-                let start = self.base() + block * BLOCK_BYTES;
+            let free = core::iter::from_fn(|| {
+                let lines = self.marks.free_lines(block, line)?;
                 line = lines.end;
-                let end = start + lines.end * LINE_BYTES;
-                poison(Run { start: start + lines.start * LINE_BYTES, end });
-            }
+                Some(lines)
+            });
+            self.poisoned.renew(block, free, |line| poison_line(block, line));
         }
     }
 }
@@ -431,8 +443,8 @@ impl Space {
 /// A header of a kind there is not.
 const POISON: u64 = 0xdead_dead_dead_deff;
 
-fn poison(run: Run) {
-    for at in (run.start..run.end).step_by(WORD_BYTES) {
+fn poison(line: usize) {
+    for at in (line..line + LINE_BYTES).step_by(WORD_BYTES) {
         word::initialise(at, POISON);
     }
 }
