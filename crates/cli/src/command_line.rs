@@ -2,11 +2,11 @@
 
 use crate::dsm::Dsm;
 use crate::jupyter::Jupyter;
-use crate::serve::address::Address;
 use clap::{Args, Parser, Subcommand};
 use core::time::Duration;
 use kyocho_lisp::system::{CellCache, Engine, Options};
 use kyocho_microprocess::control::GlobalId;
+use kyocho_server::{Address, forms_of_addresses};
 use kyocho_unix::{MountPoint, Network};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -61,8 +61,7 @@ pub(crate) enum Command {
         /// Who may come in and what each may have (docs/serve.md); without, only you.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Where to listen: unix:PATH, ssh:ADDRESS:PORT, nrepl, nrepl:unix:PATH, nrepl:127.0.0.1:PORT, telnet:127.0.0.1:PORT; may be given several times.
-        #[arg(long, value_name = "WHERE")]
+        #[arg(long, value_name = "WHERE", help = where_to_listen())]
         listen: Vec<Address>,
     },
     /// Open a session in a server of this machine.
@@ -259,6 +258,11 @@ fn cpu_time(text: &str) -> Result<Duration, String> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.filter(|time| !time.is_zero())
         .ok_or_else(|| "expected a number of seconds, more than 0".to_owned())
+}
+
+/// What help says of the places where a server can listen.
+fn where_to_listen() -> String {
+    format!("Where to listen: {}; may be given several times", forms_of_addresses())
 }
 
 /// The longest recording, in seconds: older moments are dropped long before.

@@ -6,10 +6,9 @@
 //!        └───────────────answers──────────── listener ◄─ server
 //! ```
 
-use crate::serve::address::Address;
-use crate::serve::frames::{Ask, Tell, line_of};
 use crate::{editor, signals, terminal};
 use kyocho_lisp::system::{Completeness, completeness};
+use kyocho_server::frames::{Ask, Tell, line_of};
 use rustyline::error::ReadlineError;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
@@ -59,10 +58,7 @@ fn connect(server: Server) -> Result<ExitCode, String> {
 fn knock(socket: Option<PathBuf>) -> Result<UnixStream, String> {
     let path = match socket {
         Some(path) => path,
-        None => match Address::of_user().map_err(|error| error.to_string())? {
-            Address::Unix(path) => path,
-            other => unreachable!("a user's own place is no {other}"),
-        },
+        None => kyocho_server::own_socket().map_err(|error| error.to_string())?,
     };
     UnixStream::connect(&path)
         .map_err(|error| format!("{}: {error} (is `kyocho serve` running there?)", path.display()))

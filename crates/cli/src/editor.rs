@@ -1,8 +1,10 @@
 //! Line editing: history kept between runs, completion of bound names, forms over several lines. What names there are,
 //! and what a whole form is, the caller knows.
 
-use crate::{highlight, state, terminal};
+use crate::{highlight, terminal};
 use core::cell::Cell;
+use kyocho_server::names::is_delimiter;
+use kyocho_server::state;
 use rustyline::completion::Completer;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
@@ -91,14 +93,6 @@ impl PromptHelper {
         let (names, is_incomplete) = (Box::new(names), Box::new(is_incomplete));
         Self { names, is_incomplete, is_entered: Cell::new(false) }
     }
-}
-
-/// Characters that end a Scheme identifier.
-const DELIMITERS: [char; 8] = ['(', ')', '\'', '`', ',', '"', ';', '['];
-
-/// Whether it stands beside a name, not in it.
-pub(crate) fn is_delimiter(c: char) -> bool {
-    c.is_whitespace() || DELIMITERS.contains(&c)
 }
 
 impl Completer for PromptHelper {

@@ -1,26 +1,13 @@
-//! `kyocho jupyter`: a kernel for notebooks (the Jupyter messaging protocol 5.3 over `ZeroMQ`).
-//!
-//! ```text
-//!   front end ──TCP──► kernel thread "jupyter" (tokio, zeromq)
-//!     shell: execute, complete, ...  ──requests──► main thread: evaluates, one request after the other
-//!     control: interrupt, shutdown   answered where they arrive
-//!     iopub: what is shown           ◄──answers──  main thread, and Lisp threads that write
-//!     heartbeat: an echo
-//! ```
-
-mod connection;
-mod install;
-mod kernel;
-mod message;
-mod sockets;
+//! `kyocho jupyter`: makes the kernel for notebooks known, and runs it.
 
 use crate::boot::{Voice, boot_world};
+use crate::serve::CONSOLE;
 use crate::terminal;
 use clap::Subcommand;
-use connection::Connection;
-use kernel::Kernel;
 use kyocho_lisp::system::Options;
-use std::path::PathBuf;
+use kyocho_server::jupyter::{Notebook, install};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// A kernel for Jupyter notebooks.
@@ -46,25 +33,31 @@ pub(crate) enum Jupyter {
 /// `kyocho jupyter`.
 pub(crate) fn command(command: &Jupyter, options: Options) -> ExitCode {
     let done = match command {
-        Jupyter::Install { user, prefix } => install::install(*user, prefix.as_deref()),
+        Jupyter::Install { user, prefix } => make_known(*user, prefix.as_deref()),
         Jupyter::Run { connection } => run(connection, options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            terminal::complain(&format!("kyocho: {message}"));
+        Err(error) => {
+            terminal::complain(&format!("kyocho: {error}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(connection: &std::path::Path, options: Options) -> Result<(), String> {
-    let connection = Connection::read(connection)?;
-    let Some(system) = boot_world(options, Voice::Quiet) else {
-        return Err("the kernel does not run".to_owned());
-    };
-    let (mut kernel, handle) = Kernel::new(&system)?;
-    let (requests, answers) = sockets::serve(connection, handle)?;
-    kernel.serve(requests, &answers);
+fn make_known(for_user: bool, prefix: Option<&Path>) -> io::Result<()> {
+    let path = install(for_user, prefix)?;
+    terminal::line(&format!(
+        "{} written: `jupyter notebook` offers \"Scheme (Kyocho)\"",
+        path.display()
+    ));
     Ok(())
+}
+
+fn run(connection: &Path, options: Options) -> io::Result<()> {
+    let notebook = Notebook::read(connection)?;
+    let Some(system) = boot_world(options, Voice::Quiet) else {
+        return Err(io::Error::other("the kernel does not run"));
+    };
+    notebook.serve(&system, CONSOLE)
 }

@@ -3,7 +3,6 @@
 //! Exit codes: 0 fine, 1 the program failed, 2 the command line was wrong (clap's own).
 
 mod boot;
-mod comma;
 mod command_line;
 mod connect;
 mod deep;
@@ -21,7 +20,6 @@ mod run;
 mod screen;
 mod serve;
 mod signals;
-mod state;
 mod terminal;
 mod top;
 mod tour;

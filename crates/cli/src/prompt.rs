@@ -2,7 +2,6 @@
 //! their values printed: nothing asks for them.
 
 use crate::boot::{Voice, boot_world};
-use crate::comma::{self, Typed};
 use crate::editor::{Prompt, PromptHelper};
 use crate::{signals, terminal};
 use core::cell::RefCell;
@@ -11,6 +10,7 @@ use kyocho_lisp::syntax::source;
 use kyocho_lisp::system::{
     CLOSED_OUTPUT_EXIT, Completeness, Options, Session, System, completeness,
 };
+use kyocho_server::comma::{self, Typed};
 use rustyline::error::ReadlineError;
 use std::io::IsTerminal;
 use std::process::ExitCode;

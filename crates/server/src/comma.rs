@@ -1,0 +1,150 @@
+//! What begins with a comma at a prompt: short words for what a prompt's user wants most. Each stands for a Lisp text.
+
+use core::fmt::Write;
+use std::borrow::Cow;
+
+/// What a typed text comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Typed<'a> {
+    /// This is to be evaluated.
+    Text(Cow<'a, str>),
+    /// This is to be shown.
+    Notice(String),
+}
+
+/// What a command takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    Maybe(&'static str),
+    One(&'static str),
+}
+
+struct Comma {
+    word: &'static str,
+    takes: Takes,
+    /// The text, before and behind what it takes.
+    text: (&'static str, &'static str),
+    help: &'static str,
+}
+
+const fn comma(
+    word: &'static str,
+    takes: Takes,
+    text: (&'static str, &'static str),
+    help: &'static str,
+) -> Comma {
+    Comma { word, takes, text, help }
+}
+
+const COMMAS: &[Comma] = &[
+    comma(
+        "bt",
+        Takes::Maybe("ID"),
+        ("(bt ", ")"),
+        "who called whom: in what failed last, or in a thread",
+    ),
+    comma(
+        "locals",
+        Takes::Maybe("N"),
+        ("(locals ", ")"),
+        "the variables of frame N of what failed last",
+    ),
+    comma(
+        "use",
+        Takes::One("EXPR"),
+        ("(use-value ", ")"),
+        "go on with this value in place of what failed",
+    ),
+    comma(
+        "retry",
+        Takes::Nothing,
+        ("(retry", ")"),
+        "do again what failed, or was interrupted, and go on",
+    ),
+    comma(
+        "time",
+        Takes::One("EXPR"),
+        ("(timed (lambda () ", "))"),
+        "evaluate, and say how long it took",
+    ),
+    comma("ps", Takes::Nothing, ("(ps", ")"), "your threads"),
+    comma("top", Takes::Maybe("SECONDS"), ("(top ", ")"), "what they do"),
+    comma(
+        "profile",
+        Takes::One("EXPR"),
+        ("(profile-report (profile (lambda () ", ")))"),
+        "evaluate, and say where the time went",
+    ),
+    comma("calls", Takes::Nothing, ("(system-calls", ")"), "what the system was asked for"),
+    comma("kill", Takes::One("ID"), ("(kill ", ")"), "end one of them"),
+    comma("suspend", Takes::One("ID"), ("(suspend ", ")"), "make one stand still"),
+    comma("resume", Takes::One("ID"), ("(resume ", ")"), "let it go on"),
+    comma("gc", Takes::Nothing, ("(gc", ")"), "collect garbage"),
+    comma("exit", Takes::Nothing, ("(exit", ")"), "leave; so does Ctrl-D"),
+];
+
+/// What the user has typed.
+pub fn typed(text: &str) -> Typed<'_> {
+    let Some(command) = text.trim().strip_prefix(',') else { return Typed::Text(text.into()) };
+    let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let rest = rest.trim();
+    if word == "help" {
+        return Typed::Notice(help());
+    }
+    let Some(comma) = COMMAS.iter().find(|comma| comma.word == word) else {
+        return Typed::Notice(format!("there is no command ,{word}; ,help lists them\n"));
+    };
+    match (comma.takes, rest) {
+        (Takes::Nothing, rest) if !rest.is_empty() => {
+            Typed::Notice(format!(",{word} takes nothing\n"))
+        }
+        (Takes::One(what), "") => Typed::Notice(format!(",{word} takes {what}\n")),
+        _ => Typed::Text(format!("{}{rest}{}", comma.text.0, comma.text.1).into()),
+    }
+}
+
+fn help() -> String {
+    let mut text = String::from("Any Scheme; Tab completes, Ctrl-C interrupts. And:\n");
+    for Comma { word, takes, help, .. } in COMMAS {
+        let usage = match takes {
+            Takes::Nothing => (*word).to_owned(),
+            Takes::Maybe(what) => format!("{word} [{what}]"),
+            Takes::One(what) => format!("{word} {what}"),
+        };
+        writeln!(text, "  ,{usage:<16} {help}").expect("a string takes all");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Typed, typed};
+
+    #[test]
+    fn commas_stand_for_lisp() {
+        for (text, expected) in [
+            ("(car x)", "(car x)"),
+            (" ,bt ", "(bt )"),
+            (",bt 7", "(bt 7)"),
+            (",use (+ 1\n 2)", "(use-value (+ 1\n 2))"),
+            (",time (f)", "(timed (lambda () (f)))"),
+        ] {
+            assert_eq!(typed(text), Typed::Text(expected.into()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_told_so() {
+        for (text, part) in [
+            (",nonsense", "there is no command ,nonsense"),
+            (",", "there is no command ,;"),
+            (",use", ",use takes EXPR"),
+            (",ps 3", ",ps takes nothing"),
+            (",help", ",suspend ID"),
+        ] {
+            let Typed::Notice(notice) = typed(text) else { panic!("{text} is evaluated") };
+            assert!(notice.contains(part) && notice.ends_with('\n'), "{text}: {notice}");
+        }
+    }
+}

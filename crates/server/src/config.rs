@@ -1,0 +1,397 @@
+//! The configuration: who may come in, what each may have. One small TOML file.
+//!
+//! ```toml
+//! listen = ["unix:/run/kyocho/serve.sock", "nrepl:unix:/run/kyocho/nrepl.sock", "telnet:127.0.0.1:2323"]
+//! telnet_user = "guest"        # anybody on this machine is he
+//! nrepl_user = "ada"           # whose editors that come by TCP are: they show a token
+//! worlds = "/var/lib/kyocho"   # users' worlds: (save-image) keeps one there, his next session begins with it
+//!
+//! [limits]              # for everybody, where a user's own say nothing else
+//! memory_mib = 64
+//!
+//! [user.ada]
+//! uid = 1000            # who comes through the Unix socket
+//! keys = ["ssh-ed25519 AAAA... ada@home"]   # who comes by SSH
+//! memory_mib = 512
+//! operator = true       # may install policies of the system
+//!
+//! [user.guest]
+//!
+//! [ssh]
+//! connections = 1000
+//! ```
+//!
+//! Without a file there is one user: whoever runs the server.
+//!
+//! What a protocol has of its own in the file, the key `NAME_user` and the table `[NAME]`, follows from its [`Protocol`]. It is
+//! taken out of the file before the rest is read.
+//!
+//! **Invariant:** only the host's user who runs the server may have `files`. The server opens a session's files itself, with its own rights: these lead to
+//! all users' worlds, to the keys of images and of the host, and to the server's own memory.
+//! **Invariant:** the telnet user is nobody in particular: no number on the host, no key, no files, no say over policies.
+
+use crate::protocol::{ConfiguredUser, Protocol};
+use crate::section::{Complaint, Section, Settings};
+use core::fmt;
+use kyocho_lisp::account::Bounds;
+use kyocho_microprocess::Priority;
+use russh::keys::{Algorithm, PublicKey};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+/// A configuration that was checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// Where to listen, as written.
+    pub(crate) listen: Vec<String>,
+    /// Whose account a protocol's connections have that name no user themselves, by the protocol's name.
+    pub(crate) configured_users: BTreeMap<&'static str, String>,
+    /// What protocols have read from their sections, by their names.
+    pub(crate) settings: BTreeMap<&'static str, Settings>,
+    /// The folder of users' worlds.
+    pub(crate) worlds: Option<PathBuf>,
+    /// By name.
+    pub(crate) users: BTreeMap<String, User>,
+}
+
+/// A user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    /// His number on the host, where he has one.
+    pub(crate) uid: Option<u32>,
+    /// Public keys of his, for SSH.
+    pub(crate) keys: Vec<PublicKey>,
+    pub(crate) bounds: Bounds,
+}
+
+/// What a user may have unless the file says otherwise.
+pub(crate) const DEFAULT: Bounds = Bounds {
+    memory_bytes_max: 64 << 20,
+    threads_max: 1000,
+    ports_max: 32,
+    sockets_max: 0,
+    sessions_max: 8,
+    priority_max: Priority::NORMAL,
+    share: 1,
+    files: false,
+    operator: false,
+};
+
+/// Sockets of who runs the server, where there is no file.
+const OWNER_SOCKETS_MAX: usize = 32;
+
+/// The file as it is written, without what is a protocol's.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    listen: Vec<String>,
+    worlds: Option<PathBuf>,
+    #[serde(default)]
+    limits: WrittenUser,
+    #[serde(default)]
+    user: BTreeMap<Spanned<String>, WrittenUser>,
+}
+
+/// The keys of [`Written`].
+const OWN_KEYS: [&str; 4] = ["listen", "worlds", "limits", "user"];
+
+/// A user, or the limits of all users: those have nothing of one user's own.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenUser {
+    uid: Option<Spanned<u32>>,
+    #[serde(default)]
+    keys: Vec<Spanned<String>>,
+    memory_mib: Option<Spanned<usize>>,
+    threads: Option<usize>,
+    ports: Option<usize>,
+    sockets: Option<usize>,
+    sessions: Option<usize>,
+    priority: Option<Spanned<u8>>,
+    share: Option<Spanned<u32>>,
+    files: Option<bool>,
+    operator: Option<Spanned<bool>>,
+}
+
+/// The least memory that a session does something useful with.
+const MEMORY_MIB_MIN: usize = 4;
+
+/// The largest share of the processors.
+const SHARE_MAX: u32 = 1000;
+
+/// What is wrong with a file, and where.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    path: String,
+    line: Option<usize>,
+    message: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.path, self.message),
+            None => write!(f, "{}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// What protocols have of their own in a file.
+#[derive(Default)]
+struct OfProtocols {
+    users: Vec<(&'static Protocol, Spanned<String>)>,
+    settings: BTreeMap<&'static str, Settings>,
+}
+
+impl OfProtocols {
+    /// Takes it out of `file`.
+    fn take(
+        file: &mut DeTable<'_>,
+        protocols: impl Iterator<Item = &'static Protocol>,
+    ) -> Result<Self, Complaint> {
+        let mut found = Self::default();
+        let mut known: Vec<String> = OWN_KEYS.map(str::to_owned).to_vec();
+        for protocol in protocols {
+            if protocol.user != ConfiguredUser::None {
+                let key = format!("{}_user", protocol.name);
+                if let Some(value) = file.remove(key.as_str()) {
+                    found.users.push((protocol, text_of(&value)?));
+                }
+                known.push(key);
+            }
+            if let Some(read) = protocol.read_section {
+                let section = file.remove(protocol.name).map(Section::new);
+                found.settings.insert(protocol.name, read(section)?);
+                known.push(protocol.name.to_owned());
+            }
+        }
+        match file.keys().find(|key| !OWN_KEYS.contains(&key.get_ref().as_ref())) {
+            None => Ok(found),
+            Some(key) => {
+                let message = format!(
+                    "unknown field `{}`, expected one of `{}`",
+                    key.get_ref(),
+                    known.join("`, `")
+                );
+                Err((key.span(), message))
+            }
+        }
+    }
+}
+
+/// The text that a value is.
+fn text_of(value: &Spanned<DeValue<'_>>) -> Result<Spanned<String>, Complaint> {
+    match value.get_ref().as_str() {
+        Some(text) => Ok(Spanned::new(value.span(), text.to_owned())),
+        None => Err((value.span(), "expected a string".to_owned())),
+    }
+}
+
+impl Config {
+    /// What holds without a file: the user who runs the server may come in.
+    pub(crate) fn of_owner(uid: u32, protocols: impl Iterator<Item = &'static Protocol>) -> Self {
+        let owner = User {
+            uid: Some(uid),
+            keys: Vec::new(),
+            bounds: Bounds {
+                files: true,
+                operator: true,
+                sockets_max: OWNER_SOCKETS_MAX,
+                ..DEFAULT
+            },
+        };
+        let users = BTreeMap::from([("owner".to_owned(), owner)]);
+        let mut config = Self {
+            listen: Vec::new(),
+            configured_users: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            worlds: None,
+            users,
+        };
+        for protocol in protocols {
+            if protocol.user == ConfiguredUser::Trusted {
+                config.configured_users.insert(protocol.name, "owner".to_owned());
+            }
+            if let Some(read) = protocol.read_section {
+                let settings = read(None).expect("a section that is not there has no mistake");
+                config.settings.insert(protocol.name, settings);
+            }
+        }
+        config
+    }
+
+    /// Reads and checks a file.
+    pub(crate) fn read(
+        path: &Path,
+        protocols: impl Iterator<Item = &'static Protocol>,
+    ) -> Result<Self, Wrong> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| Wrong {
+            path: name.clone(),
+            line: None,
+            message: error.to_string(),
+        })?;
+        Self::parse(&text, kyocho_sys::peer::own_user(), protocols).map_err(|(place, message)| {
+            let before = text.get(..place.start).unwrap_or(&text);
+            Wrong { path: name, line: Some(1 + before.matches('\n').count()), message }
+        })
+    }
+
+    /// The configuration of a server that the host's user `own` runs.
+    fn parse(
+        text: &str,
+        own: u32,
+        protocols: impl Iterator<Item = &'static Protocol>,
+    ) -> Result<Self, Complaint> {
+        let complaint =
+            |error: toml::de::Error| (error.span().unwrap_or_default(), error.message().to_owned());
+        let mut file = DeTable::parse(text).map_err(complaint)?;
+        let of_protocols = OfProtocols::take(file.get_mut(), protocols)?;
+        let written = Written::deserialize(Deserializer::from(file)).map_err(complaint)?;
+        let defaults = written.limits.of_everybody()?.bounds(DEFAULT)?;
+        let has_worlds = written.worlds.is_some();
+        let users = users(written.user, defaults, own, has_worlds)?;
+        let mut configured_users = BTreeMap::new();
+        for (protocol, name) in of_protocols.users {
+            check_configured(protocol, &name, &users)?;
+            configured_users.insert(protocol.name, name.into_inner());
+        }
+        let (listen, worlds, settings) = (written.listen, written.worlds, of_protocols.settings);
+        Ok(Self { listen, configured_users, settings, worlds, users })
+    }
+
+    /// The user with this number on the host.
+    pub(crate) fn user_of(&self, uid: u32) -> Option<&str> {
+        let user = self.users.iter().find(|(_, user)| user.uid == Some(uid));
+        user.map(|(name, _)| name.as_str())
+    }
+}
+
+/// Checks the users of a file.
+fn users(
+    written: BTreeMap<Spanned<String>, WrittenUser>,
+    defaults: Bounds,
+    own: u32,
+    has_worlds: bool,
+) -> Result<BTreeMap<String, User>, Complaint> {
+    let mut users = BTreeMap::new();
+    let mut uids = BTreeMap::new();
+    for (name, user) in written {
+        let has_files = has_worlds || !user.keys.is_empty();
+        if has_files && !is_file_name(name.get_ref()) {
+            let message =
+                "with `worlds` or `keys`, a user's name is letters, digits, `_`, `-` and `.`";
+            return Err((name.span(), message.to_owned()));
+        }
+        if let Some(uid) = &user.uid
+            && let Some(other) = uids.insert(*uid.get_ref(), name.get_ref().clone())
+        {
+            return Err((uid.span(), format!("uid {} is {other}'s already", uid.get_ref())));
+        }
+        let uid = user.uid.as_ref().map(|uid| *uid.get_ref());
+        let keys = user.keys.iter().map(public_key).collect::<Result<_, _>>()?;
+        let operator = user.operator.as_ref().is_some_and(|operator| *operator.get_ref());
+        let bounds = Bounds { operator, ..user.bounds(defaults)? };
+        if bounds.files && uid != Some(own) {
+            let (place, user) = (name.span(), name.get_ref());
+            return Err((place, only_the_server_has_files(user, own)));
+        }
+        users.insert(name.into_inner(), User { uid, keys, bounds });
+    }
+    Ok(users)
+}
+
+/// Refuses a user whom a protocol's connections may not have.
+fn check_configured(
+    protocol: &Protocol,
+    name: &Spanned<String>,
+    users: &BTreeMap<String, User>,
+) -> Result<(), Complaint> {
+    let Some(user) = users.get(name.get_ref()) else {
+        return Err((name.span(), format!("there is no [user.{}]", name.get_ref())));
+    };
+    let is_somebody = user.uid.is_some() || !user.keys.is_empty() || user.bounds.operator;
+    if protocol.user == ConfiguredUser::Anybody && is_somebody {
+        let message = format!(
+            "anybody on this machine is the {}_user: one without uid, keys, files and operator",
+            protocol.name
+        );
+        return Err((name.span(), message));
+    }
+    Ok(())
+}
+
+/// Why this user may not have files.
+fn only_the_server_has_files(user: &str, own: u32) -> String {
+    format!(
+        "{user} may not have files: sessions use them with the rights of the server, which are those of \
+         uid {own} alone; a user with `uid = {own}` may"
+    )
+}
+
+/// A line as `ssh-keygen` writes it into a `.pub` file.
+fn public_key(line: &Spanned<String>) -> Result<PublicKey, Complaint> {
+    let wrong = |message: String| (line.span(), message);
+    let key = PublicKey::from_openssh(line.get_ref())
+        .map_err(|error| wrong(format!("no public key as in a .pub file: {error}")))?;
+    if matches!(key.algorithm(), Algorithm::Rsa { .. } | Algorithm::Dsa) {
+        let name = key.algorithm();
+        return Err(wrong(format!(
+            "{name} keys are not taken: make one with ssh-keygen -t ed25519"
+        )));
+    }
+    Ok(key)
+}
+
+/// Whether files of a user's may be called so: his world, his history.
+fn is_file_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)
+}
+
+impl WrittenUser {
+    /// Refuses what only one user can have.
+    fn of_everybody(self) -> Result<Self, Complaint> {
+        let (uid, key) = (self.uid.as_ref().map(Spanned::span), self.keys.first());
+        let operator = self.operator.as_ref().map(Spanned::span);
+        let own = [("uid", uid), ("keys", key.map(Spanned::span)), ("operator", operator)];
+        match own.into_iter().find_map(|(name, place)| Some((name, place?))) {
+            Some((name, place)) => Err((place, format!("`{name}` is one user's own"))),
+            None => Ok(self),
+        }
+    }
+
+    /// What the user may have, where `defaults` hold for what is not written.
+    fn bounds(self, defaults: Bounds) -> Result<Bounds, Complaint> {
+        let mut bounds = defaults;
+        if let Some(mib) = self.memory_mib {
+            if *mib.get_ref() < MEMORY_MIB_MIN || *mib.get_ref() > usize::MAX >> 20 {
+                return Err((mib.span(), format!("memory_mib must be at least {MEMORY_MIB_MIN}")));
+            }
+            bounds.memory_bytes_max = mib.get_ref() << 20;
+        }
+        if let Some(level) = self.priority {
+            let out_of_range = || (level.span(), "priority must be 0 to 63".to_owned());
+            bounds.priority_max = Priority::new(*level.get_ref()).ok_or_else(out_of_range)?;
+        }
+        if let Some(share) = self.share {
+            if !(1..=SHARE_MAX).contains(share.get_ref()) {
+                return Err((share.span(), format!("share must be 1 to {SHARE_MAX}")));
+            }
+            bounds.share = *share.get_ref();
+        }
+        bounds.threads_max = self.threads.unwrap_or(bounds.threads_max);
+        bounds.ports_max = self.ports.unwrap_or(bounds.ports_max);
+        bounds.sockets_max = self.sockets.unwrap_or(bounds.sockets_max);
+        bounds.sessions_max = self.sessions.unwrap_or(bounds.sessions_max);
+        bounds.files = self.files.unwrap_or(bounds.files);
+        Ok(bounds)
+    }
+}
+
+#[cfg(test)]
+mod tests;

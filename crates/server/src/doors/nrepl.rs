@@ -1,0 +1,174 @@
+//! The nREPL door, for editors: a Unix socket, where the kernel says which user connects, and a port, where a token does.
+
+mod answers;
+mod bencode;
+mod connection;
+mod login;
+mod request;
+mod session;
+mod token;
+mod worker;
+
+use crate::address::Place;
+use crate::context::Context;
+use crate::door::{Door, Listener, Opened};
+use crate::entrance::{
+    STACK_BYTES, account_of_peer, comes_from_outside, outlet_of_port, outlet_of_socket,
+};
+use crate::protocol::{ConfiguredUser, Ports, Protocol};
+use crate::socket_file;
+use crate::wire::Wire;
+use answers::refuse;
+use connection::Editor;
+use core::net::SocketAddr;
+use kyocho_lisp::account::Account;
+use kyocho_microprocess::Builder;
+use kyocho_microprocess::net::{TcpListener, TcpStream, UnixListener};
+use login::Strangers;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use token::{Token, TokenFile};
+
+static PROTOCOL: Protocol = Protocol {
+    name: "nrepl",
+    socket_prefix: Some("nrepl:unix:"),
+    own_socket: Some("nrepl.sock"),
+    ports: Ports::Loopback,
+    user: ConfiguredUser::Trusted,
+    read_section: None,
+};
+
+/// The door.
+#[derive(Debug)]
+pub(crate) struct Nrepl;
+
+impl Door for Nrepl {
+    fn protocol(&self) -> &'static Protocol {
+        &PROTOCOL
+    }
+
+    fn open(&self, place: &Place, context: &Arc<Context>) -> io::Result<Opened> {
+        match place {
+            Place::Socket(path) => {
+                let (listener, file) = socket_file::listen(path)?;
+                let listener = Box::new(Socket { listener, path: path.clone() });
+                Ok(Opened { listener, files: Some(Box::new(file)) })
+            }
+            Place::Port(address) => {
+                let (port, file) = Port::open(*address, context)?;
+                context.system.keep_sessions_from(port.listener.local_addr()?);
+                Ok(Opened { listener: Box::new(port), files: Some(Box::new(file)) })
+            }
+        }
+    }
+}
+
+/// The Unix socket.
+struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Listener for Socket {
+    fn place(&self) -> io::Result<Place> {
+        Ok(Place::Socket(self.path.clone()))
+    }
+
+    fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
+        let stream = self.listener.accept()?;
+        let wire = Wire::new(outlet_of_socket(&stream)?);
+        let account = match account_of_peer(&context.register, &stream)? {
+            Ok(account) => account,
+            Err(reason) => {
+                refuse(wire, &reason);
+                return Ok(());
+            }
+        };
+        let name = format!("nrepl: {}", account.name());
+        let builder = Builder::new().name(name).stack_bytes(STACK_BYTES);
+        let (context, editor) = (Arc::clone(context), Editor::new(Box::new(stream), wire));
+        builder.spawn(move || begin(&context, Some(account), editor)).map(drop)
+    }
+}
+
+/// The port.
+struct Port {
+    listener: TcpListener,
+    token: Arc<Token>,
+    strangers: Arc<Strangers>,
+}
+
+impl Port {
+    /// Listens, and writes the file with the token.
+    ///
+    /// # Errors
+    /// The host's; the configuration names nobody who comes this way.
+    fn open(address: SocketAddr, context: &Context) -> io::Result<(Self, TokenFile)> {
+        if context.register.configured_account(&PROTOCOL).is_none() {
+            let message = "nobody comes in by this port: the configuration names no `nrepl_user`";
+            return Err(io::Error::other(message));
+        }
+        let listener = TcpListener::bind(address)?;
+        let (token, file) = Token::make(listener.local_addr()?)?;
+        context.console.announce_service("nrepl token", &file.path().display().to_string());
+        Ok((Self { listener, token: Arc::new(token), strangers: Arc::default() }, file))
+    }
+}
+
+impl Listener for Port {
+    fn place(&self) -> io::Result<Place> {
+        self.listener.local_addr().map(Place::Port)
+    }
+
+    fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
+        let (stream, _) = self.listener.accept()?;
+        let writer = outlet_of_port(&stream)?;
+        // Answers are small, and come one after the other.
+        writer.set_nodelay(true)?;
+        let wire = Wire::new(Box::new(writer));
+        let (token, strangers) = (Arc::clone(&self.token), Arc::clone(&self.strangers));
+        let context = Arc::clone(context);
+        let builder = Builder::new().name("nrepl: by port".to_owned()).stack_bytes(STACK_BYTES);
+        let body = move || {
+            if let Some(editor) = shown_the_token(&strangers, &token, stream, wire) {
+                begin(&context, context.register.configured_account(&PROTOCOL), editor);
+            }
+        };
+        builder.spawn(body).map(drop)
+    }
+}
+
+/// Who has come, once he has shown the token.
+fn shown_the_token(
+    strangers: &Arc<Strangers>,
+    token: &Token,
+    stream: TcpStream,
+    wire: Wire,
+) -> Option<Editor> {
+    let Some((decoder, first)) = login::wait(strangers, token, &stream, &wire) else {
+        wire.hang_up();
+        return None;
+    };
+    // Asked last: it takes time in proportion to all connections of the machine.
+    if let Err(reason) = comes_from_outside(&stream) {
+        refuse(wire, &reason);
+        return None;
+    }
+    Some(Editor { decoder, first: Some(first), ..Editor::new(Box::new(stream), wire) })
+}
+
+/// Serves an editor to its end.
+fn begin(context: &Context, account: Option<Arc<Account>>, editor: Editor) {
+    // The configuration may have changed meanwhile.
+    let Some(account) = account else {
+        return refuse(editor.wire, "the configuration names no nrepl_user");
+    };
+    let (name, max) = (account.name(), account.bounds().sessions_max);
+    // One that opens no session is of no use to him.
+    let Some(_place) = context.register.connections(&PROTOCOL, name).enter(max) else {
+        let reason = format!("too many connections: {name} may have {max}");
+        return refuse(editor.wire, &reason);
+    };
+    connection::serve(&context.system, &account, context.register.world_of(name), editor);
+}

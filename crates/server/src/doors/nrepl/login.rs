@@ -1,0 +1,111 @@
+//! Editors that come by TCP: who has not shown the token has no session, no account and little memory, and not for long.
+
+use super::answers::{Answers, refuse};
+use super::bencode::Decoder;
+use super::request::Request;
+use super::token::Token;
+use crate::wire::Wire;
+use core::time::Duration;
+use kyocho_microprocess::net::TcpStream;
+use kyocho_sys::clock::monotonic_ns;
+use std::collections::VecDeque;
+use std::io::Read;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const READ_BYTES: usize = 16 * 1024;
+/// The longest message of who is not known.
+const MESSAGE_BYTES_MAX: usize = 16 * 1024;
+/// How many there may be at a time: with one more the first of them is hung up on.
+const STRANGERS_MAX: usize = 64;
+/// How long one has to show the token, however slowly he sends.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Those who have connected and are not known, in the order in which they came.
+#[derive(Default)]
+pub(crate) struct Strangers(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    wires: VecDeque<(u64, Wire)>,
+}
+
+/// One of them, until this is dropped.
+struct Stranger {
+    strangers: Arc<Strangers>,
+    number: u64,
+}
+
+impl Strangers {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more.
+    fn enter(self: &Arc<Self>, wire: &Wire) -> Stranger {
+        let mut waiting = self.lock();
+        let is_full = waiting.wires.len() >= STRANGERS_MAX;
+        let first = is_full.then(|| waiting.wires.pop_front()).flatten();
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.wires.push_back((number, wire.clone()));
+        // What is written to it is waited for: not with the lock that others need.
+        drop(waiting);
+        if let Some((_, first)) = first {
+            first.hang_up();
+        }
+        Stranger { strangers: Arc::clone(self), number }
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let number = self.number;
+        self.strangers.lock().wires.retain(|(other, _)| *other != number);
+    }
+}
+
+/// Waits for the message with the token: it, and what has come behind it. None: he is hung up on, or to be.
+pub(crate) fn wait(
+    strangers: &Arc<Strangers>,
+    token: &Token,
+    stream: &TcpStream,
+    wire: &Wire,
+) -> Option<(Decoder, Request)> {
+    let _stranger = strangers.enter(wire);
+    let deadline_ns = monotonic_ns() + PATIENCE.as_nanos() as u64;
+    let (mut decoder, mut buffer) = (Decoder::of_stranger(MESSAGE_BYTES_MAX), vec![0; READ_BYTES]);
+    let message = loop {
+        let left = deadline_ns.checked_sub(monotonic_ns()).filter(|&left| left > 0)?;
+        stream.set_read_timeout(Some(Duration::from_nanos(left))).ok()?;
+        let count = (&mut &*stream).read(&mut buffer).ok().filter(|&count| count > 0)?;
+        let next = decoder.feed(&buffer[..count]).and_then(|()| decoder.next());
+        match next {
+            Ok(None) => {}
+            Ok(Some(message)) => break Request::of(message),
+            Err(reason) => break Err(reason),
+        }
+    };
+    match message {
+        Ok(request) if request.token().is_some_and(|shown| token.is(shown)) => {
+            stream.set_read_timeout(None).ok()?;
+            Some((decoder, request))
+        }
+        Ok(request) => {
+            let reason = "the first message has to have the server's `token` (see `kyocho serve`)";
+            let entries = [("err", reason.into())];
+            // Who has gone does not want to know.
+            let _ = Answers::new(wire.clone()).done(
+                &request.heading(),
+                entries,
+                &["error", "unauthorized"],
+            );
+            wire.hang_up();
+            None
+        }
+        Err(reason) => {
+            refuse(wire.clone(), &reason);
+            None
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The SSH door: who proves to have a user's key is let in, with a terminal, or to have a text evaluated.
+//!
+//! ```text
+//!   ssh ──TCP──► kernel thread "ssh" (tokio, russh) ──pair of sockets──► getty of the user
+//!                        │ with a terminal                                  ▲
+//!                        └──pseudo-terminal──► kyocho connect ──────────────┘
+//! ```
+//!
+//! The protocol has one kernel thread of its own, outside of the runtime: russh wants tokio's tasks and timers, and what ciphers cost no
+//! virtual processor pays. What it lets in is a connection like that of `kyocho connect`, in the same dialect ([`frames`]), so
+//! a session knows nothing of SSH. A terminal's lines are edited by `kyocho connect` itself, a process on a pseudo-terminal.
+
+mod channel;
+mod host_key;
+mod limits;
+mod login;
+mod section;
+mod terminal;
+
+use crate::address::Place;
+use crate::console::Console;
+use crate::context::Context;
+use crate::door::{Door, Listener, Opened};
+use crate::entrance::{begin, by_socket};
+use crate::frames;
+use crate::protocol::{ConfiguredUser, Ports, Protocol};
+use crate::register::Register;
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use kyocho_microprocess::block_on;
+use limits::Places;
+use login::{Identity, Login};
+use russh::server::{Config, run_stream};
+use russh::{Disconnect, MethodKind, MethodSet};
+use section::Limits;
+use std::io::{self, ErrorKind};
+use std::net::{Shutdown, TcpListener as StdListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+
+static PROTOCOL: Protocol = Protocol {
+    name: "ssh",
+    socket_prefix: None,
+    own_socket: None,
+    ports: Ports::Any,
+    user: ConfiguredUser::None,
+    read_section: Some(section::read),
+};
+
+/// Users who were let in and whom no getty serves yet; then the door waits.
+const ARRIVALS_MAX: usize = 16;
+const STACK_BYTES: usize = 2 << 20;
+/// What a client may send before it is read, a channel.
+const WINDOW_BYTES: u32 = 128 * 1024;
+/// Its messages that nobody has read; then the connection waits.
+const MESSAGES_MAX: usize = 16;
+/// A client that says nothing is asked so often whether it is there, and is gone after the third silence.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+/// Keys that a client may try.
+const ATTEMPTS_MAX: usize = 10;
+/// How long a client that is hung up on has to be told why.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How long nobody is let in after the host had no descriptors for one more.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A user who was let in, and his connection.
+pub(super) struct Arrival {
+    pub(super) user: String,
+    pub(super) stream: UnixStream,
+}
+
+/// The door.
+#[derive(Debug)]
+pub(crate) struct Ssh;
+
+impl Door for Ssh {
+    fn protocol(&self) -> &'static Protocol {
+        &PROTOCOL
+    }
+
+    fn open(&self, place: &Place, context: &Arc<Context>) -> io::Result<Opened> {
+        let Place::Port(address) = place else { return Err(ErrorKind::InvalidInput.into()) };
+        let listener = Box::new(Port::open(*address, context)?);
+        Ok(Opened { listener, files: None })
+    }
+}
+
+/// The open door.
+#[derive(Debug)]
+struct Port {
+    address: SocketAddr,
+    arrivals: Mutex<Receiver<Arrival>>,
+}
+
+impl Port {
+    /// Listens, with a host key that is made on first use.
+    ///
+    /// # Errors
+    /// The host's; a key that cannot be used.
+    fn open(address: SocketAddr, context: &Context) -> io::Result<Self> {
+        let key = host_key::get()?;
+        context.console.announce_service("host key", &host_key::fingerprint(&key));
+        if !context.register.has_keys() {
+            context
+                .console
+                .complain("kyocho: ssh: the configuration gives nobody a key: nobody can come in");
+        }
+        let listener = StdListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
+        let config = Config {
+            methods: MethodSet::from(&[MethodKind::PublicKey][..]),
+            auth_rejection_time_initial: Some(Duration::ZERO),
+            keys: vec![key],
+            window_size: WINDOW_BYTES,
+            channel_buffer_size: MESSAGES_MAX,
+            max_auth_attempts: ATTEMPTS_MAX,
+            inactivity_timeout: None,
+            keepalive_interval: Some(KEEPALIVE),
+            nodelay: true,
+            ..Config::default()
+        };
+        let host = Host {
+            config: Arc::new(config),
+            register: Arc::clone(&context.register),
+            console: context.console,
+            arrivals: sender,
+            places: Arc::default(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        kyocho_sys::thread::start("ssh", STACK_BYTES, move || {
+            runtime.block_on(host.accept(listener));
+        })?;
+        Ok(Self { address, arrivals: Mutex::new(arrivals) })
+    }
+
+    /// Waits for the next user, as a microprocess.
+    ///
+    /// # Errors
+    /// The door's kernel thread is gone.
+    fn accept(&self) -> io::Result<Arrival> {
+        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        block_on(arrivals.recv()).ok_or_else(|| io::Error::other("the SSH door is closed"))
+    }
+}
+
+impl Listener for Port {
+    fn place(&self) -> io::Result<Place> {
+        Ok(Place::Port(self.address))
+    }
+
+    fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
+        let Arrival { user, stream } = self.accept()?;
+        // The configuration may have changed meanwhile.
+        let refusal = || format!("user {user} is not known here");
+        let account = context.register.account_of(&user).ok_or_else(refusal);
+        let stream = OwnedFd::from(stream).into();
+        let connection = by_socket(stream, frames::Decoder::default(), frames::Encoder)?;
+        begin(context, account, connection, || Ok(None))
+    }
+}
+
+/// What all connections share.
+#[derive(Clone)]
+struct Host {
+    config: Arc<Config>,
+    register: Arc<Register>,
+    console: Console,
+    arrivals: Sender<Arrival>,
+    places: Arc<Places>,
+}
+
+impl Host {
+    async fn accept(self, listener: StdListener) {
+        let listener = match TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => return self.console.complain(&format!("kyocho: ssh: {error}")),
+        };
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => self.let_in(stream, peer.ip()),
+                Err(error) => {
+                    self.console.complain(&format!("kyocho: ssh: {error}"));
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Serves a connection in a task of its own. Who is too many is hung up on without a word: he costs nothing then.
+    fn let_in(&self, stream: TcpStream, address: IpAddr) {
+        let limits =
+            self.register.settings::<Limits>(&PROTOCOL).map_or_else(Limits::default, |own| *own);
+        if let Some(place) = self.places.take(address, &limits) {
+            let served = self.clone().serve(stream, limits);
+            tokio::spawn(async move {
+                let _place = place;
+                // A connection that fails is its client's matter.
+                let _ = served.await;
+            });
+        }
+    }
+
+    /// One connection, to its end.
+    async fn serve(self, stream: TcpStream, limits: Limits) -> Result<(), russh::Error> {
+        let deadline = Instant::now() + limits.login;
+        let stream = stream.into_std()?;
+        let end = stream.try_clone()?;
+        let (told, logged_in) = oneshot::channel();
+        let (config, register) = (Arc::clone(&self.config), Arc::clone(&self.register));
+        let changes = register.changes();
+        let login = Login::new(self, told);
+        let stream = TcpStream::from_std(stream)?;
+        let mut running = timeout_at(deadline, run_stream(config, stream, login)).await??;
+        let ends = async {
+            // Who has not proved in time who he is, is hung up on without a word.
+            let Ok(Ok(identity)) = timeout_at(deadline, logged_in).await else { return None };
+            until_forgotten(&register, changes, &identity).await;
+            Some("this key is none of this user's any more")
+        };
+        let reason = tokio::select! {
+            result = &mut running => return result,
+            reason = ends => reason,
+        };
+        if let Some(reason) = reason {
+            let client = running.handle();
+            let told = client.disconnect(Disconnect::ByApplication, reason.into(), "en".into());
+            // A client that does not listen is not told.
+            let _ = timeout(FAREWELL, told).await;
+            if let Ok(result) = timeout(FAREWELL, &mut running).await {
+                return result;
+            }
+        }
+        // The client was quicker.
+        let _ = end.shutdown(Shutdown::Both);
+        running.await
+    }
+}
+
+/// Waits until a client's key is none of its user's any more.
+async fn until_forgotten(
+    register: &Register,
+    mut changes: watch::Receiver<()>,
+    identity: &Identity,
+) {
+    while register.knows_key(&identity.user, &identity.key) {
+        if changes.changed().await.is_err() {
+            // The register is gone, and the process with it.
+            return;
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What a channel is for: a prompt on a terminal, or one text to evaluate.
+
+use super::Arrival;
+use super::terminal::{Size, Terminal};
+use crate::dialect::TEXT_BYTES_MAX;
+use crate::frames::{Ask, Tell, line_of};
+use crate::register::Register;
+use kyocho_lisp::account::Reserved;
+use russh::server::Msg;
+use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Sig};
+use std::io;
+use std::os::unix::net::UnixStream as StdStream;
+use std::sync::Arc;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::mpsc::Sender;
+
+/// The exit status where there was no session, as `ssh` has it for its own failures.
+const FAILED: u32 = 255;
+/// Standard error, among a channel's streams.
+const STANDARD_ERROR: u32 = 1;
+const CONTROL_C: u8 = 3;
+
+/// Whose channel it is.
+pub(super) struct Visitor {
+    pub(super) user: String,
+    pub(super) register: Arc<Register>,
+    pub(super) arrivals: Sender<Arrival>,
+}
+
+impl Visitor {
+    /// Our end of a connection to a getty.
+    async fn enter(&self) -> io::Result<StdStream> {
+        let (ours, stream) = StdStream::pair()?;
+        let arrival = Arrival { user: self.user.clone(), stream };
+        let closed = |_| io::Error::other("the server lets nobody in any more");
+        self.arrivals.send(arrival).await.map_err(closed)?;
+        Ok(ours)
+    }
+}
+
+/// Serves a channel to its end.
+pub(super) async fn serve(channel: Channel<Msg>, visitor: Visitor) {
+    let (mut input, output) = channel.split();
+    let mut terminal = None;
+    let ended = loop {
+        match input.wait().await {
+            Some(ChannelMsg::RequestPty { term, col_width, row_height, .. }) => {
+                terminal = Some((term, Size::new(col_width, row_height)));
+            }
+            Some(ChannelMsg::WindowChange { col_width, row_height, .. }) => {
+                if let Some((_, size)) = &mut terminal {
+                    *size = Size::new(col_width, row_height);
+                }
+            }
+            Some(ChannelMsg::RequestShell { .. }) => {
+                break match terminal {
+                    Some((term, size)) => prompt(&mut input, &output, &visitor, &term, size).await,
+                    None => match read_text(&mut input, &visitor).await {
+                        Ok(Some((text, held))) => {
+                            // It is charged where it arrives: a session keeps it from here on.
+                            drop(held);
+                            evaluate(&mut input, &output, &visitor, &text, false).await
+                        }
+                        Ok(None) => return,
+                        Err(error) => Err(error),
+                    },
+                };
+            }
+            Some(ChannelMsg::Exec { command, .. }) => {
+                let text = String::from_utf8_lossy(&command);
+                break evaluate(&mut input, &output, &visitor, &text, terminal.is_some()).await;
+            }
+            Some(ChannelMsg::Close) | None => return,
+            Some(_) => {}
+        }
+    };
+    // Where the client has gone it does not want to know.
+    let _ = end(&output, ended).await;
+}
+
+/// Tells the client what it came to, and hangs up.
+async fn end(output: &ChannelWriteHalf<Msg>, ended: io::Result<u32>) -> Result<(), russh::Error> {
+    let status = match ended {
+        Ok(status) => status,
+        Err(error) => {
+            let message = format!("kyocho: {error}\r\n");
+            output.extended_data_bytes(STANDARD_ERROR, message.into_bytes()).await?;
+            FAILED
+        }
+    };
+    output.exit_status(status).await?;
+    output.eof().await?;
+    output.close().await
+}
+
+/// A prompt: what `kyocho connect` on a terminal is, until it ends or the client has gone.
+async fn prompt(
+    input: &mut ChannelReadHalf,
+    output: &ChannelWriteHalf<Msg>,
+    visitor: &Visitor,
+    term: &str,
+    size: Size,
+) -> io::Result<u32> {
+    let terminal = Terminal::start(visitor.enter().await?, &visitor.user, term, size)?;
+    let shown = async {
+        while let Some(bytes) = terminal.read().await? {
+            output.data_bytes(bytes).await.map_err(io::Error::other)?;
+        }
+        io::Result::Ok(())
+    };
+    let typed = async {
+        loop {
+            match input.wait().await {
+                Some(ChannelMsg::Data { data }) => terminal.write(&data).await?,
+                Some(ChannelMsg::WindowChange { col_width, row_height, .. }) => {
+                    terminal.resize(Size::new(col_width, row_height))?;
+                }
+                Some(ChannelMsg::Signal { signal: Sig::INT }) => {
+                    terminal.write(&[CONTROL_C]).await?;
+                }
+                Some(ChannelMsg::Close) | None => return io::Result::Ok(()),
+                Some(_) => {}
+            }
+        }
+    };
+    tokio::select! {
+        shown = shown => shown?,
+        typed = typed => typed?,
+    }
+    terminal.end().await
+}
+
+/// The whole of what a client without a terminal sends, for which its user pays; none where it goes before its end.
+async fn read_text(
+    input: &mut ChannelReadHalf,
+    visitor: &Visitor,
+) -> io::Result<Option<(String, Reserved)>> {
+    let account = visitor.register.account_of(&visitor.user);
+    let mut held =
+        account.ok_or(io::ErrorKind::PermissionDenied)?.reserve(0).map_err(io::Error::other)?;
+    let mut text = Vec::new();
+    loop {
+        match input.wait().await {
+            // What is too long is told by the session, which counts as well.
+            Some(ChannelMsg::Data { data }) if text.len() <= TEXT_BYTES_MAX => {
+                held.resize(text.len() + data.len()).map_err(io::Error::other)?;
+                text.extend_from_slice(&data);
+            }
+            Some(ChannelMsg::Eof) => {
+                return Ok(Some((String::from_utf8_lossy(&text).into_owned(), held)));
+            }
+            Some(ChannelMsg::Close) | None => return Ok(None),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Has one text evaluated: what it writes and comes to goes to standard output, its error to standard error.
+async fn evaluate(
+    input: &mut ChannelReadHalf,
+    output: &ChannelWriteHalf<Msg>,
+    visitor: &Visitor,
+    text: &str,
+    has_terminal: bool,
+) -> io::Result<u32> {
+    let ours = visitor.enter().await?;
+    ours.set_nonblocking(true)?;
+    let (reader, mut writer) = UnixStream::from_std(ours)?.into_split();
+    let mut lines = BufReader::new(reader).lines();
+    ask(&mut writer, &Ask::Run { text: text.to_owned() }).await?;
+    let show = |stream, text: String| {
+        let text = if has_terminal { text.replace('\n', "\r\n") } else { text };
+        async move {
+            let sent = match stream {
+                None => output.data_bytes(text.into_bytes()).await,
+                Some(stream) => output.extended_data_bytes(stream, text.into_bytes()).await,
+            };
+            sent.map_err(io::Error::other)
+        }
+    };
+    loop {
+        tokio::select! {
+            line = lines.next_line() => {
+                let line = line?.ok_or(io::ErrorKind::UnexpectedEof)?;
+                match serde_json::from_str(&line).map_err(io::Error::other)? {
+                    Tell::Output { text } => show(None, text).await?,
+                    Tell::Refused { reason } => return Err(io::Error::other(reason)),
+                    Tell::Done { values, error, exit } => {
+                        for value in values {
+                            show(None, value + "\n").await?;
+                        }
+                        let failed = error.is_some();
+                        if let Some(error) = error {
+                            show(Some(STANDARD_ERROR), error + "\n").await?;
+                        }
+                        return Ok(exit.map_or(u32::from(failed), u32::from));
+                    }
+                    Tell::Welcome { .. } | Tell::Names { .. } => {}
+                }
+            }
+            message = input.wait() => match message {
+                Some(ChannelMsg::Signal { signal: Sig::INT }) => {
+                    ask(&mut writer, &Ask::Interrupt {}).await?;
+                }
+                Some(ChannelMsg::Data { data }) if has_terminal && data.contains(&CONTROL_C) => {
+                    ask(&mut writer, &Ask::Interrupt {}).await?;
+                }
+                Some(ChannelMsg::Close) | None => return Ok(FAILED),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+async fn ask(writer: &mut OwnedWriteHalf, ask: &Ask) -> io::Result<()> {
+    writer.write_all(&line_of(ask)).await
+}

@@ -1,0 +1,100 @@
+//! How many connections there may be: from one address, and in all.
+//!
+//! Of IPv6 a site has a network of 64 bits at least, and every host in it as many addresses as it likes (RFC 4291, §2.5.1; RFC 8981): so
+//! all of one such network count as one.
+
+use super::section::Limits;
+use core::net::{IpAddr, Ipv6Addr};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The connections that there are.
+#[derive(Debug, Default)]
+pub(super) struct Places(Mutex<HashMap<IpAddr, usize>>);
+
+/// A connection's place: free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Places>, IpAddr);
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one more connection from there; none where it is too many.
+    pub(super) fn take(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Option<Place> {
+        let address = network(address);
+        let mut taken = self.lock();
+        let all: usize = taken.values().sum();
+        let here = taken.get(&address).copied().unwrap_or(0);
+        if all >= limits.connections_max || here >= limits.connections_an_address_max {
+            return None;
+        }
+        taken.insert(address, here + 1);
+        Some(Place(Arc::clone(self), address))
+    }
+}
+
+/// What counts as one address: of IPv4 each, also where it is written as one of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.0.lock();
+        if let Some(count) = taken.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&self.1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::section::Limits;
+    use super::Places;
+    use core::net::IpAddr;
+    use std::sync::Arc;
+
+    #[test]
+    fn places_are_counted_by_address_and_in_all() {
+        let limits =
+            Limits { connections_max: 3, connections_an_address_max: 2, ..Limits::default() };
+        let places = Arc::new(Places::default());
+        let [one, other, third] = [1, 2, 3].map(|n| IpAddr::from([10, 0, 0, n]));
+        let first = places.take(one, &limits).unwrap();
+        let _second = places.take(one, &limits).unwrap();
+        assert!(places.take(one, &limits).is_none(), "two an address");
+        let _third = places.take(other, &limits).unwrap();
+        assert!(places.take(third, &limits).is_none(), "three in all");
+        drop(first);
+        assert!(places.take(third, &limits).is_some(), "a place that is free again");
+    }
+
+    #[test]
+    fn addresses_of_one_network_count_together() {
+        let limits = Limits { connections_an_address_max: 2, ..Limits::default() };
+        let places = Arc::new(Places::default());
+        let take = |address: &str| places.take(address.parse().unwrap(), &limits);
+        let one = take("2001:db8:0:1::1").unwrap();
+        let _two = take("2001:db8:0:1:ffff:ffff:ffff:ffff").unwrap();
+        assert!(take("2001:db8:0:1:1:2:3:4").is_none(), "two a network of 64 bits");
+        assert!(take("2001:db8:0:2::1").is_some(), "another network");
+        let _three = take("10.0.0.1").unwrap();
+        let _four = take("::ffff:10.0.0.1").unwrap();
+        assert!(take("10.0.0.1").is_none(), "two spellings of one address");
+        assert!(take("::ffff:10.0.0.2").is_some());
+        drop(one);
+        assert!(take("2001:db8:0:1::2").is_some());
+        assert!(places.lock().len() <= 4, "counted by networks");
+    }
+}

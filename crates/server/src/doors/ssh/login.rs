@@ -1,0 +1,173 @@
+//! Who a client is, and what channels it opens.
+
+use super::Host;
+use super::channel::{self, Visitor};
+use crate::room::Room;
+use russh::keys::PublicKey;
+use russh::server::{
+    Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey,
+};
+use russh::{Channel, ChannelId, ChannelOpenFailure, Pty};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Sessions of one connection: a client may share it.
+const CHANNELS_MAX: usize = 10;
+
+/// Who a client is, and how it has proved that.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) user: String,
+    pub(super) key: PublicKey,
+}
+
+/// One connection's state.
+pub(super) struct Login {
+    host: Host,
+    /// Told who it is once the client is in.
+    told: Option<oneshot::Sender<Identity>>,
+    identity: Option<Identity>,
+    channels: Arc<Room>,
+}
+
+impl Login {
+    pub(super) fn new(host: Host, told: oneshot::Sender<Identity>) -> Self {
+        Self { host, told: Some(told), identity: None, channels: Arc::default() }
+    }
+
+    fn judge(&self, user: &str, key: &PublicKey) -> Auth {
+        if self.host.register.knows_key(user, key) { Auth::Accept } else { Auth::reject() }
+    }
+}
+
+impl Handler for Login {
+    type Error = russh::Error;
+
+    async fn auth_publickey_offered(
+        &mut self,
+        user: &str,
+        offer: PublicKeyOffer<'_>,
+    ) -> Result<Auth, Self::Error> {
+        Ok(self.judge(user, offer.public_key))
+    }
+
+    async fn auth_publickey(
+        &mut self,
+        user: &str,
+        key: VerifiedPublicKey<'_>,
+    ) -> Result<Auth, Self::Error> {
+        let judged = self.judge(user, key.public_key);
+        if judged == Auth::Accept {
+            self.identity = Some(Identity { user: user.to_owned(), key: key.public_key.clone() });
+        }
+        Ok(judged)
+    }
+
+    async fn auth_succeeded(&mut self, _: &mut Session) -> Result<(), Self::Error> {
+        if let (Some(told), Some(identity)) = (self.told.take(), &self.identity) {
+            // Who waited for it has hung up on the client.
+            let _ = told.send(identity.clone());
+        }
+        Ok(())
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        channel: Channel<Msg>,
+        reply: ChannelOpenHandle,
+        _: &mut Session,
+    ) -> Result<(), Self::Error> {
+        let place = self.channels.enter(CHANNELS_MAX);
+        let (Some(Identity { user, .. }), Some(place)) = (&self.identity, place) else {
+            reply.reject(ChannelOpenFailure::ResourceShortage).await;
+            return Ok(());
+        };
+        let visitor = Visitor {
+            user: user.clone(),
+            register: Arc::clone(&self.host.register),
+            arrivals: self.host.arrivals.clone(),
+        };
+        reply.accept().await;
+        tokio::spawn(async move {
+            let _place = place;
+            channel::serve(channel, visitor).await;
+        });
+        Ok(())
+    }
+
+    // What is asked for goes to the channel's task; here it is only confirmed, in the order in which the client asks.
+
+    async fn pty_request(
+        &mut self,
+        channel: ChannelId,
+        _term: &str,
+        _columns: u32,
+        _rows: u32,
+        _width: u32,
+        _height: u32,
+        _modes: &[(Pty, u32)],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn shell_request(
+        &mut self,
+        channel: ChannelId,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn exec_request(
+        &mut self,
+        channel: ChannelId,
+        _: &[u8],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn window_change_request(
+        &mut self,
+        channel: ChannelId,
+        _columns: u32,
+        _rows: u32,
+        _width: u32,
+        _height: u32,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn subsystem_request(
+        &mut self,
+        channel: ChannelId,
+        _: &str,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_failure(channel)
+    }
+
+    async fn env_request(
+        &mut self,
+        channel: ChannelId,
+        _: &str,
+        _: &str,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_failure(channel)
+    }
+
+    async fn x11_request(
+        &mut self,
+        channel: ChannelId,
+        _: bool,
+        _: &str,
+        _: &str,
+        _: u32,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_failure(channel)
+    }
+}

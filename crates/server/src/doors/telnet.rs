@@ -1,0 +1,85 @@
+//! The telnet door: a port of the loopback interface. Nothing says who connects, so all connections are one user's.
+
+mod dialect;
+mod other_protocol;
+
+use crate::address::Place;
+use crate::context::Context;
+use crate::door::{Door, Listener, Opened};
+use crate::entrance::{begin, comes_from_outside, outlet_of_port};
+use crate::getty::Connection;
+use crate::protocol::{ConfiguredUser, Ports, Protocol};
+use kyocho_microprocess::net::TcpListener;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+static PROTOCOL: Protocol = Protocol {
+    name: "telnet",
+    socket_prefix: None,
+    own_socket: None,
+    ports: Ports::Loopback,
+    user: ConfiguredUser::Anybody,
+    read_section: None,
+};
+
+/// Connections are counted together, also while the configuration names another user.
+const ALL: &str = "";
+
+const NO_USER: &str = "anybody on this machine can come by telnet: a configuration has to \
+                       name a `telnet_user` (docs/serve.md)";
+
+/// The door.
+#[derive(Debug)]
+pub(crate) struct Telnet;
+
+impl Door for Telnet {
+    fn protocol(&self) -> &'static Protocol {
+        &PROTOCOL
+    }
+
+    fn open(&self, place: &Place, context: &Arc<Context>) -> io::Result<Opened> {
+        let Place::Port(address) = place else { return Err(ErrorKind::InvalidInput.into()) };
+        if context.register.configured_account(&PROTOCOL).is_none() {
+            return Err(io::Error::other(NO_USER));
+        }
+        let listener = TcpListener::bind(address)?;
+        // The urgent byte of an interrupt stays where it is in the stream; connections inherit this.
+        rustix::net::sockopt::set_socket_oobinline(&listener, true)?;
+        context.system.keep_sessions_from(listener.local_addr()?);
+        Ok(Opened { listener: Box::new(Port(listener)), files: None })
+    }
+}
+
+/// The open door.
+struct Port(TcpListener);
+
+impl Listener for Port {
+    fn place(&self) -> io::Result<Place> {
+        self.0.local_addr().map(Place::Port)
+    }
+
+    fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
+        let (stream, _) = self.0.accept()?;
+        let writer = outlet_of_port(&stream)?;
+        let asked = stream.try_clone()?;
+        let connection = Connection {
+            reader: Box::new(stream),
+            writer: Box::new(writer),
+            decode: Box::new(dialect::Decoder::default()),
+            encode: Arc::new(dialect::Encoder),
+        };
+        let Some(account) = context.register.configured_account(&PROTOCOL) else {
+            connection.refuse("the configuration names no telnet_user");
+            return Ok(());
+        };
+        // Counted before anything is asked, which takes time in proportion to all connections of the machine.
+        let (name, max) = (account.name(), account.bounds().sessions_max);
+        let Some(place) = context.register.connections(&PROTOCOL, ALL).enter(max) else {
+            connection.refuse(&format!("too many sessions: {name} may have {max}"));
+            return Ok(());
+        };
+        begin(context, Ok(account), connection, move || {
+            comes_from_outside(&asked).map(|()| Some(place))
+        })
+    }
+}

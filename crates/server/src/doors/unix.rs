@@ -1,0 +1,58 @@
+//! The door of `kyocho connect`: a Unix socket. The kernel says which user connects.
+
+use crate::address::Place;
+use crate::context::Context;
+use crate::door::{Door, Listener, Opened};
+use crate::entrance::{account_of_peer, begin, by_socket};
+use crate::frames;
+use crate::protocol::{ConfiguredUser, Ports, Protocol};
+use crate::socket_file;
+use kyocho_microprocess::net::UnixListener;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+static PROTOCOL: Protocol = Protocol {
+    name: "unix",
+    socket_prefix: Some("unix:"),
+    own_socket: None,
+    ports: Ports::None,
+    user: ConfiguredUser::None,
+    read_section: None,
+};
+
+/// The door.
+#[derive(Debug)]
+pub(crate) struct Unix;
+
+impl Door for Unix {
+    fn protocol(&self) -> &'static Protocol {
+        &PROTOCOL
+    }
+
+    fn open(&self, place: &Place, _: &Arc<Context>) -> io::Result<Opened> {
+        let Place::Socket(path) = place else { return Err(ErrorKind::InvalidInput.into()) };
+        let (listener, file) = socket_file::listen(path)?;
+        let listener = Box::new(Socket { listener, path: path.clone() });
+        Ok(Opened { listener, files: Some(Box::new(file)) })
+    }
+}
+
+/// The open door.
+struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Listener for Socket {
+    fn place(&self) -> io::Result<Place> {
+        Ok(Place::Socket(self.path.clone()))
+    }
+
+    fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
+        let stream = self.listener.accept()?;
+        let account = account_of_peer(&context.register, &stream)?;
+        let connection = by_socket(stream, frames::Decoder::default(), frames::Encoder)?;
+        begin(context, account, connection, || Ok(None))
+    }
+}

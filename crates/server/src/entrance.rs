@@ -1,0 +1,104 @@
+//! How a door learns whose a connection is, and the getty that serves it.
+
+use crate::context::Context;
+use crate::dialect::{Decode, Encode};
+use crate::getty::{self, Connection};
+use crate::register::Register;
+use crate::room::Place;
+use crate::wire::Outlet;
+use core::time::Duration;
+use kyocho_lisp::account::Account;
+use kyocho_microprocess::Builder;
+use kyocho_microprocess::net::{TcpStream, UnixStream};
+use kyocho_sys::loopback::OtherEnd;
+use kyocho_sys::peer::Peer;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// A user who does not take what is sent to him is hung up on after this time.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Only touched pages of a stack are memory.
+pub(crate) const STACK_BYTES: usize = 1 << 20;
+
+const FROM_WITHIN: &str = "a session of this server does not enter it";
+
+/// Whose account the process has that connected, or why it has none. A session of this server has none: it would become the user who runs
+/// the server.
+pub(crate) fn account_of_peer(
+    register: &Register,
+    stream: &UnixStream,
+) -> io::Result<Result<Arc<Account>, String>> {
+    let peer = Peer::of(stream.as_fd())?;
+    if peer.process == std::process::id() {
+        return Ok(Err(FROM_WITHIN.to_owned()));
+    }
+    let unknown = || format!("user {} is not known here", peer.user);
+    Ok(register.account_of_uid(peer.user).ok_or_else(unknown))
+}
+
+/// Refuses a connection over the loopback interface if its other end is this process's, or no process's any more. The time that this takes
+/// is in proportion to all connections of the machine.
+pub(crate) fn comes_from_outside(stream: &TcpStream) -> Result<(), String> {
+    let ends = stream.local_addr().and_then(|own| Ok((own, stream.peer_addr()?)));
+    let end = ends.and_then(|(own, peer)| OtherEnd::of(own, peer));
+    let is_own = |end: Option<OtherEnd>| end.map(|end| end.is_of_this_process()).transpose();
+    match end.and_then(is_own) {
+        Ok(Some(false)) => Ok(()),
+        Ok(Some(true)) => Err(FROM_WITHIN.to_owned()),
+        Ok(None) => Err("no process of this machine holds the other end".to_owned()),
+        Err(error) => Err(format!("the host does not tell whose connection this is: {error}")),
+    }
+}
+
+/// The half of a Unix socket that answers go to.
+pub(crate) fn outlet_of_socket(stream: &UnixStream) -> io::Result<Box<dyn Outlet>> {
+    let writer = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
+    writer.set_write_timeout(Some(PATIENCE))?;
+    Ok(Box::new(writer))
+}
+
+/// The half of a TCP connection that answers go to.
+pub(crate) fn outlet_of_port(stream: &TcpStream) -> io::Result<std::net::TcpStream> {
+    let writer = std::net::TcpStream::from(stream.as_fd().try_clone_to_owned()?);
+    writer.set_write_timeout(Some(PATIENCE))?;
+    Ok(writer)
+}
+
+/// A connection by a Unix socket, in a dialect.
+pub(crate) fn by_socket(
+    stream: UnixStream,
+    decode: impl Decode + 'static,
+    encode: impl Encode + 'static,
+) -> io::Result<Connection> {
+    let writer = outlet_of_socket(&stream)?;
+    let (decode, encode) = (Box::new(decode), Arc::new(encode));
+    Ok(Connection { reader: Box::new(stream), writer, decode, encode })
+}
+
+/// Starts a getty for the account's user, or tells the client why there is none. `may_enter` is asked on the getty's own microprocess, and
+/// the place that it returns is kept to the end of the connection.
+pub(crate) fn begin(
+    context: &Context,
+    account: Result<Arc<Account>, String>,
+    connection: Connection,
+    may_enter: impl FnOnce() -> Result<Option<Place>, String> + Send + 'static,
+) -> io::Result<()> {
+    match account {
+        Ok(account) => {
+            let world = context.register.world_of(account.name());
+            let system = Arc::clone(&context.system);
+            let name = format!("getty: {}", account.name());
+            let builder = Builder::new().name(name).stack_bytes(STACK_BYTES);
+            let body = move || match may_enter() {
+                Ok(_place) => getty::serve(&system, &account, &world, connection),
+                Err(reason) => connection.refuse(&reason),
+            };
+            builder.spawn(body).map(drop)
+        }
+        Err(reason) => {
+            connection.refuse(&reason);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What `kyocho connect` and the server say to each other: one line of JSON a message.
+//!
+//! ```text
+//!   {"do":"eval","text":"(display 1) 2"}   ──►
+//!                                          ◄──  {"show":"output","text":"1"}
+//!                                          ◄──  {"show":"done","values":["2"]}
+//!   {"do":"run","text":"(display 1) 2"}    ──►
+//!                                          ◄──  {"show":"output","text":"12\n"}
+//!                                          ◄──  {"show":"done"}
+//! ```
+
+use crate::dialect::{Decode, Encode, Event, Lines, Outcome, Shown, TEXT_BYTES_MAX};
+use serde::{Deserialize, Serialize};
+
+/// The longest message of a client: a text of which every character is escaped.
+const LINE_BYTES_MAX: usize = 6 * TEXT_BYTES_MAX + 1024;
+
+/// From the client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Ask {
+    /// Evaluates a text.
+    Eval {
+        /// Whole forms.
+        text: String,
+    },
+    /// Evaluates what came on standard input: the values of its forms are part of the output.
+    Run {
+        /// Whole forms.
+        text: String,
+    },
+    /// Stops the evaluation.
+    Interrupt {},
+    /// Asks for the bound names that begin so.
+    Complete {
+        /// The beginning.
+        prefix: String,
+    },
+}
+
+/// From the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "show", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Tell {
+    /// The session is open.
+    Welcome {
+        /// Whose it is.
+        user: String,
+    },
+    /// There is no session; the connection ends.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// The program has written this.
+    Output {
+        /// Some characters.
+        text: String,
+    },
+    /// The evaluation is over.
+    Done {
+        /// The values, printed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        values: Vec<String>,
+        /// The report of what nobody handled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// The session is over, with this code.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<u8>,
+    },
+    /// The names asked for.
+    Names {
+        /// Sorted.
+        names: Vec<String>,
+    },
+}
+
+/// The server's ear.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    lines: Lines,
+}
+
+impl Decode for Decoder {
+    fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, String> {
+        let lines = self.lines.feed(bytes, LINE_BYTES_MAX)?;
+        lines.iter().map(|line| event(line)).collect()
+    }
+
+    fn pending_bytes(&self) -> usize {
+        self.lines.pending_bytes()
+    }
+}
+
+fn event(line: &[u8]) -> Result<Event, String> {
+    let ask = serde_json::from_slice(line).map_err(|error| format!("no message: {error}"))?;
+    match ask {
+        Ask::Eval { text } | Ask::Run { text } if text.len() > TEXT_BYTES_MAX => {
+            Err(format!("a text of more than {TEXT_BYTES_MAX} bytes"))
+        }
+        Ask::Eval { text } => Ok(Event::Text(text)),
+        Ask::Run { text } => Ok(Event::Input(text)),
+        Ask::Interrupt {} => Ok(Event::Interrupt),
+        Ask::Complete { prefix } => Ok(Event::Complete(prefix)),
+    }
+}
+
+/// The server's mouth.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder;
+
+impl Encode for Encoder {
+    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>) {
+        let tell = match shown {
+            Shown::Welcome(user) => Tell::Welcome { user: user.to_owned() },
+            Shown::Refused(reason) => Tell::Refused { reason: reason.to_owned() },
+            Shown::Output(text) => Tell::Output { text: text.to_owned() },
+            // This client sends whole forms.
+            Shown::More => return,
+            Shown::Done(Outcome { values, error, exit }) => {
+                Tell::Done { values: values.clone(), error: error.clone(), exit: *exit }
+            }
+            Shown::Names(names) => Tell::Names { names: names.to_vec() },
+        };
+        out.extend(line_of(&tell));
+    }
+}
+
+/// A message as it travels.
+pub fn line_of(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("text is always JSON");
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ask, Decoder, LINE_BYTES_MAX, line_of};
+    use crate::dialect::{Decode, Event};
+
+    #[test]
+    fn messages_arrive_however_they_are_cut() {
+        let mut bytes = line_of(&Ask::Eval { text: "(f\n 1)".to_owned() });
+        bytes.extend(line_of(&Ask::Run { text: "3".to_owned() }));
+        bytes.extend(line_of(&Ask::Interrupt {}));
+        for size in 1..=bytes.len() {
+            let mut decoder = Decoder::default();
+            let events: Vec<Event> =
+                bytes.chunks(size).flat_map(|part| decoder.feed(part).unwrap()).collect();
+            let input = Event::Input("3".to_owned());
+            assert_eq!(events, [Event::Text("(f\n 1)".to_owned()), input, Event::Interrupt]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_ends_the_connection() {
+        for bytes in [&b"hello\n"[..], b"{\"do\":\"shutdown\"}\n", b"\xff\n", b"{}\n", b"[[[[\n"] {
+            Decoder::default().feed(bytes).unwrap_err();
+        }
+        let mut decoder = Decoder::default();
+        let error = (0..).find_map(|_| decoder.feed(&[b'x'; 65536]).err()).unwrap();
+        assert_eq!(error, format!("a line of more than {LINE_BYTES_MAX} bytes"));
+    }
+}

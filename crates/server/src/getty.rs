@@ -1,0 +1,306 @@
+//! A getty: gives one user the loop that reads, evaluates and shows (paper 4, §3.1.5).
+//!
+//! ```text
+//!  connection ──► getty-input ──events──► getty ──begin──► main thread of the evaluation
+//!       ▲              │ interrupt, hang-up      ◄──on_end──┘   │
+//!       └──────────────┼─────────────── Wire ◄──────────────────┘ output
+//! ```
+//!
+//! Two microprocesses, because the user may interrupt, or be gone, while his evaluation runs. When he is gone his session
+//! is ended as a whole.
+
+use crate::comma::{self, Typed};
+use crate::dialect::{Decode, Encode, Event, Outcome, Shown, TEXT_BYTES_MAX};
+use crate::evaluation::{self, Interrupt};
+use crate::wire::{Outlet, Wire};
+use crate::worlds::World;
+use kyocho_lisp::account::{Account, Overdrawn, Reserved};
+use kyocho_lisp::port::SessionPorts;
+use kyocho_lisp::syntax::growing::GrowingText;
+use kyocho_lisp::system::{Completeness, Evaluation, Report, Session, SessionHandle, System};
+use kyocho_microprocess::Builder;
+use kyocho_microprocess::channel::{self, Receiver, Sender};
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+/// Events that wait for the evaluation before them; then the user's connection does.
+const EVENTS_MAX: usize = 16;
+const READ_BYTES: usize = 2048;
+/// Names that a completion lists.
+const NAMES_MAX: usize = 500;
+const INPUT_STACK_BYTES: usize = 64 * 1024;
+
+/// A user's connection.
+pub(crate) struct Connection {
+    pub(crate) reader: Box<dyn Read + Send>,
+    pub(crate) writer: Box<dyn Outlet>,
+    pub(crate) decode: Box<dyn Decode>,
+    pub(crate) encode: Arc<dyn Encode>,
+}
+
+impl Connection {
+    /// Says why there is no session.
+    pub(crate) fn refuse(self, reason: &str) {
+        let screen = Screen { wire: Wire::new(self.writer), encode: self.encode };
+        // Who has gone does not want to know.
+        let _ = screen.show(Shown::Refused(reason));
+    }
+}
+
+/// What the user sees, for all who show him something. Clones are the same.
+#[derive(Clone)]
+struct Screen {
+    wire: Wire,
+    encode: Arc<dyn Encode>,
+}
+
+impl Screen {
+    fn show(&self, shown: Shown<'_>) -> io::Result<()> {
+        self.wire.send(|out| self.encode.encode(shown, out))
+    }
+}
+
+/// The session's output port writes here.
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wire.write(bytes, |text, out| self.encode.encode(Shown::Output(text), out))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.wire.flush()
+    }
+}
+
+/// The body: serves until the user has gone.
+pub(crate) fn serve(
+    system: &System,
+    account: &Arc<Account>,
+    world: &World,
+    connection: Connection,
+) {
+    let Connection { reader, writer, decode, encode } = connection;
+    let screen = Screen { wire: Wire::new(writer), encode };
+    let ports = SessionPorts {
+        input: None,
+        output: Box::new(screen.clone()),
+        error: Box::new(screen.clone()),
+    };
+    let session = match system.open_session(account, ports) {
+        Ok(session) => session,
+        Err(error) => {
+            // Who has gone does not want to know.
+            let _ = screen.show(Shown::Refused(&error.to_string()));
+            return;
+        }
+    };
+    let handle = session.handle();
+    let calls = Arc::new(Calls::default());
+    let (sender, events) = channel::bounded(EVENTS_MAX);
+    let input = {
+        let ear = Ear {
+            screen: screen.clone(),
+            handle: handle.clone(),
+            calls: Arc::clone(&calls),
+            account: Arc::clone(account),
+        };
+        move || ear.listen(reader, decode, &sender)
+    };
+    let name = format!("getty-input: {}", account.name());
+    let builder = Builder::new().name(name).stack_bytes(INPUT_STACK_BYTES);
+    let partial = account.reserve(0).map(|held| (GrowingText::default(), held));
+    match (partial, builder.spawn(input)) {
+        (Ok(partial), Ok(_)) => {
+            // Where the user has gone, so has the loop's reason: it ends.
+            let screen = screen.clone();
+            let _ = Loop { session, screen, calls, partial }.run(account.name(), world, &events);
+        }
+        (Err(error), _) => {
+            let _ = screen.show(Shown::Refused(&error.to_string()));
+        }
+        (_, Err(error)) => {
+            let _ = screen.show(Shown::Refused(&format!("no memory: {error}")));
+        }
+    }
+    handle.end();
+    screen.wire.hang_up();
+}
+
+/// What the two know of each other: an interrupt is for what came before it, also where that has not begun.
+#[derive(Debug, Default)]
+struct Calls {
+    /// Events that came and are not served yet.
+    waiting: AtomicUsize,
+    interrupt: Interrupt,
+}
+
+/// An event that waits. Its user pays for it until it is served.
+type Waiting = (Event, Reserved);
+
+/// What listens to the user.
+struct Ear {
+    screen: Screen,
+    handle: SessionHandle,
+    calls: Arc<Calls>,
+    account: Arc<Account>,
+}
+
+impl Ear {
+    /// Reads until the user has gone, and ends his session then.
+    fn listen(
+        &self,
+        mut reader: Box<dyn Read + Send>,
+        mut decode: Box<dyn Decode>,
+        events: &Sender<Waiting>,
+    ) {
+        let mut buffer = [0; READ_BYTES];
+        let mut pending = None;
+        loop {
+            let count = match reader.read(&mut buffer) {
+                Ok(0) | Err(_) => break,
+                Ok(count) => count,
+            };
+            let decoded = decode.feed(&buffer[..count]);
+            let decoded = decoded.and_then(|decoded| {
+                let bytes = decode.pending_bytes();
+                let waiting = self.pay(decoded, &mut pending, bytes);
+                waiting.map_err(|overdrawn| overdrawn.to_string())
+            });
+            let decoded = match decoded {
+                Ok(decoded) => decoded,
+                Err(reason) => {
+                    let _ = self.screen.show(Shown::Refused(&reason));
+                    break;
+                }
+            };
+            if !decoded.into_iter().all(|waiting| self.pass_on(waiting, events)) {
+                return;
+            }
+        }
+        events.close();
+        self.handle.end();
+    }
+
+    /// Charges to the user what has come and waits: events, and bytes of the next one.
+    fn pay(
+        &self,
+        decoded: Vec<Event>,
+        pending: &mut Option<Reserved>,
+        pending_bytes: usize,
+    ) -> Result<Vec<Waiting>, Overdrawn> {
+        // First what was given back is given back: those bytes are the events' now.
+        *pending = None;
+        *pending = Some(self.account.reserve(pending_bytes)?);
+        let pay = |event: Event| {
+            let held = self.account.reserve(event.bytes())?;
+            Ok((event, held))
+        };
+        decoded.into_iter().map(pay).collect()
+    }
+
+    /// Gives an event to the getty; `false` where that has ended.
+    fn pass_on(&self, (event, held): Waiting, events: &Sender<Waiting>) -> bool {
+        match event {
+            Event::Interrupt => {
+                self.interrupt();
+                true
+            }
+            Event::Answer(answer) => {
+                // Who has gone needs no answer: the next read says so.
+                let _ = self.screen.wire.send(|out| out.extend_from_slice(&answer));
+                true
+            }
+            event => {
+                self.calls.waiting.fetch_add(1, Ordering::SeqCst);
+                events.send((event, held)).is_ok()
+            }
+        }
+    }
+
+    /// Stops the evaluation, or the one that is about to begin.
+    fn interrupt(&self) {
+        let is_awaited = || self.calls.waiting.load(Ordering::SeqCst) > 0;
+        self.calls.interrupt.raise(&self.handle, is_awaited);
+    }
+}
+
+/// What a getty goes round in.
+struct Loop {
+    session: Session,
+    screen: Screen,
+    calls: Arc<Calls>,
+    /// Lines that are no whole form yet, and what their user pays for them.
+    partial: (GrowingText, Reserved),
+}
+
+impl Loop {
+    fn run(&mut self, user: &str, world: &World, events: &Receiver<Waiting>) -> io::Result<()> {
+        let entered = world.enter(&mut self.session);
+        self.screen.show(Shown::Welcome(user))?;
+        if let Err(reason) = entered {
+            self.screen.show(Shown::Output(&format!("your world cannot be had: {reason}\n")))?;
+        }
+        for (event, _held) in events.iter() {
+            match event {
+                Event::Text(text) => self.evaluate(&text, evaluation::evaluate)?,
+                Event::Input(text) => self.evaluate(&text, evaluation::evaluate_and_print)?,
+                Event::Line(line) => self.line(&line)?,
+                Event::Complete(prefix) => {
+                    let mut names = self.session.names(&prefix);
+                    names.truncate(NAMES_MAX);
+                    self.screen.show(Shown::Names(&names))?;
+                }
+                // They are served where they arrive.
+                Event::Interrupt | Event::Answer(_) => {}
+            }
+            self.calls.waiting.fetch_sub(1, Ordering::SeqCst);
+            if self.session.exit_code().is_some() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One more line; evaluates what is complete.
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        let (partial, held) = &mut self.partial;
+        let completeness = partial.push_line(line);
+        let is_paid = held.resize(partial.bytes()).is_ok();
+        match completeness {
+            Completeness::Incomplete if is_paid && partial.bytes() < TEXT_BYTES_MAX => {
+                self.screen.show(Shown::More)
+            }
+            _ => {
+                let text = partial.take();
+                let done = self.evaluate(&text, evaluation::evaluate);
+                // Less than before: there is room for it.
+                let _ = self.partial.1.resize(0);
+                done
+            }
+        }
+    }
+
+    fn evaluate(&mut self, text: &str, way: Way) -> io::Result<()> {
+        match comma::typed(text) {
+            Typed::Text(text) => self.evaluate_lisp(&text, way),
+            Typed::Notice(notice) => {
+                self.screen.show(Shown::Output(&notice))?;
+                self.screen.show(Shown::Done(&Outcome::default()))
+            }
+        }
+    }
+
+    fn evaluate_lisp(&mut self, text: &str, way: Way) -> io::Result<()> {
+        let mut outcome = Outcome::default();
+        match way(&mut self.session, text, "prompt", &self.calls.interrupt) {
+            Ok(evaluation) => outcome.values = evaluation.values,
+            Err(report) => outcome.error = Some(report.to_string()),
+        }
+        outcome.exit = self.session.exit_code();
+        self.session.flush_output();
+        self.screen.show(Shown::Done(&outcome))
+    }
+}
+
+/// How a text is evaluated.
+type Way = fn(&mut Session, &str, &str, &Interrupt) -> Result<Evaluation, Report>;

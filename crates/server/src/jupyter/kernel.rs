@@ -1,0 +1,300 @@
+//! What answers the requests of a notebook, one after the other: a session whose output goes to the front ends.
+
+use super::message::Request;
+use super::sockets::Answers;
+use crate::comma::{self, Typed};
+use crate::names::is_delimiter;
+use kyocho_lisp::account::{Account, Bounds};
+use kyocho_lisp::port::SessionPorts;
+use kyocho_lisp::system::{Completeness, Report, Session, SessionHandle, System, completeness};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc::Receiver;
+
+/// Names that a completion lists.
+const NAMES_MAX: usize = 500;
+/// What is sent at a time of what a program writes.
+const OUTPUT_BYTES_MAX: usize = 16 * 1024;
+
+/// Where output goes, and what it came of.
+#[derive(Default)]
+struct Stage {
+    answers: Option<Answers>,
+    /// The header of the request under way, or of the last one.
+    parent: Value,
+}
+
+type SharedStage = Arc<Mutex<Stage>>;
+
+fn lock(stage: &SharedStage) -> MutexGuard<'_, Stage> {
+    stage.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a session writes.
+struct Output {
+    stage: SharedStage,
+    /// `stdout` or `stderr`.
+    name: &'static str,
+    /// The beginning of a character.
+    partial: Vec<u8>,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(OUTPUT_BYTES_MAX);
+        self.partial.extend_from_slice(&bytes[..count]);
+        let whole = whole_characters(&self.partial);
+        let text: Vec<u8> = self.partial.drain(..whole).collect();
+        let (answers, parent) = {
+            let stage = lock(&self.stage);
+            (stage.answers.clone(), stage.parent.clone())
+        };
+        if let (Some(answers), false) = (answers, text.is_empty()) {
+            let text = String::from_utf8_lossy(&text);
+            answers.show(&parent, "stream", json!({"name": self.name, "text": text}));
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How many bytes are characters, the last one whole. What is no UTF-8 counts as whole.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match core::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    }
+}
+
+/// The kernel.
+pub(super) struct Kernel {
+    session: Session,
+    stage: SharedStage,
+    /// Texts evaluated, as notebooks number them.
+    count: u64,
+}
+
+impl Kernel {
+    /// # Errors
+    /// No memory for a session.
+    pub(super) fn new(system: &System) -> Result<(Self, SessionHandle), String> {
+        let stage = SharedStage::default();
+        let output =
+            |name| Box::new(Output { stage: Arc::clone(&stage), name, partial: Vec::new() });
+        let ports = SessionPorts { input: None, output: output("stdout"), error: output("stderr") };
+        let account = Account::new("notebook", Bounds::NONE);
+        let session = system.open_session(&account, ports).map_err(|error| error.to_string())?;
+        let handle = session.handle();
+        Ok((Self { session, stage, count: 0 }, handle))
+    }
+
+    /// Answers until there are no more requests, or the session is left.
+    pub(super) fn serve(&mut self, mut requests: Receiver<Request>, answers: &Answers) {
+        lock(&self.stage).answers = Some(answers.clone());
+        while let Some(request) = requests.blocking_recv() {
+            if !self.attend(&request, answers) {
+                self.abort_waiting(&mut requests, answers);
+            }
+            if self.session.exit_code().is_some() {
+                break;
+            }
+        }
+        answers.flush();
+    }
+
+    /// As [`answer`](Self::answer), and shows that the kernel is busy meanwhile.
+    fn attend(&mut self, request: &Request, answers: &Answers) -> bool {
+        lock(&self.stage).parent = request.header.clone();
+        answers.show(&request.header, "status", json!({"execution_state": "busy"}));
+        let goes_on = self.answer(request, answers);
+        answers.show(&request.header, "status", json!({"execution_state": "idle"}));
+        goes_on
+    }
+
+    /// Texts that were sent behind one that failed are not evaluated; other requests are answered.
+    fn abort_waiting(&mut self, requests: &mut Receiver<Request>, answers: &Answers) {
+        // All that there are, before the first one is answered: who hears of it may send the next, which is to be evaluated.
+        let waiting: Vec<Request> = core::iter::from_fn(|| requests.try_recv().ok()).collect();
+        for request in waiting {
+            if request.kind() == "execute_request" {
+                answers.show(&request.header, "status", json!({"execution_state": "busy"}));
+                answers.reply(&request, "execute_reply", json!({"status": "aborted"}));
+                answers.show(&request.header, "status", json!({"execution_state": "idle"}));
+            } else {
+                self.attend(&request, answers);
+            }
+        }
+    }
+
+    /// Answers one request; `false` where what was sent behind it is not to be evaluated.
+    fn answer(&mut self, request: &Request, answers: &Answers) -> bool {
+        let (kind, content) = match request.kind() {
+            "execute_request" => return self.execute(request, answers),
+            "kernel_info_request" => ("kernel_info_reply", info()),
+            "complete_request" => ("complete_reply", self.complete(request)),
+            "inspect_request" => ("inspect_reply", self.inspect(request)),
+            "is_complete_request" => ("is_complete_reply", is_complete(request.text("code"))),
+            "history_request" => ("history_reply", json!({"status": "ok", "history": []})),
+            "comm_info_request" => ("comm_info_reply", json!({"status": "ok", "comms": {}})),
+            // What nobody has heard of gets no answer, says the protocol.
+            _ => return true,
+        };
+        answers.reply(request, kind, content);
+        true
+    }
+
+    fn execute(&mut self, request: &Request, answers: &Answers) -> bool {
+        let (code, silent) = (request.text("code"), request.is("silent", false));
+        if !silent && request.is("store_history", true) {
+            self.count += 1;
+        }
+        let count = self.count;
+        if !silent {
+            let input = json!({"code": code, "execution_count": count});
+            answers.show(&request.header, "execute_input", input);
+        }
+        let result = self.evaluate(code);
+        self.session.flush_output();
+        match result {
+            Ok(values) => {
+                if !silent && !values.is_empty() {
+                    let data = json!({"text/plain": values.join("\n")});
+                    let shown = json!({"execution_count": count, "data": data, "metadata": {}});
+                    answers.show(&request.header, "execute_result", shown);
+                }
+                // `(exit)` ends the kernel, which the front end is told of in this form.
+                let payload = match self.session.exit_code() {
+                    Some(_) => json!([{"source": "ask_exit", "keepkernel": false}]),
+                    None => json!([]),
+                };
+                let reply = json!({
+                    "status": "ok", "execution_count": count, "payload": payload, "user_expressions": {},
+                });
+                answers.reply(request, "execute_reply", reply);
+                true
+            }
+            Err(report) => {
+                let told = told(&report);
+                if !silent {
+                    answers.show(&request.header, "error", told.clone());
+                }
+                let mut reply = told;
+                reply["status"] = json!("error");
+                reply["execution_count"] = json!(count);
+                answers.reply(request, "execute_reply", reply);
+                !request.is("stop_on_error", true)
+            }
+        }
+    }
+
+    /// The values of a text, printed.
+    fn evaluate(&mut self, code: &str) -> Result<Vec<String>, Report> {
+        match comma::typed(code) {
+            Typed::Text(text) => self.session.eval(&text, "notebook").map(|done| done.values),
+            Typed::Notice(notice) => Ok(vec![notice.trim_end().to_owned()]),
+        }
+    }
+
+    fn complete(&self, request: &Request) -> Value {
+        let (code, cursor) = (request.text("code"), cursor(request));
+        let start = name_start(code, cursor);
+        let prefix: String = code.chars().take(cursor).skip(start).collect();
+        let mut names = if prefix.is_empty() { Vec::new() } else { self.session.names(&prefix) };
+        names.truncate(NAMES_MAX);
+        json!({
+            "status": "ok", "matches": names, "cursor_start": start, "cursor_end": cursor, "metadata": {},
+        })
+    }
+
+    /// What the name at the cursor stands for, printed; nothing is evaluated but the name.
+    fn inspect(&mut self, request: &Request) -> Value {
+        let (code, cursor) = (request.text("code"), cursor(request));
+        let name: String =
+            code.chars().skip(name_start(code, cursor)).take_while(|&c| !is_delimiter(c)).collect();
+        let is_known = !name.is_empty() && self.session.names(&name).contains(&name);
+        let meaning = is_known.then(|| match self.session.eval(&name, "notebook") {
+            Ok(evaluation) => evaluation.values.join(" "),
+            // A word of the syntax.
+            Err(report) => report.message().to_owned(),
+        });
+        let data =
+            meaning.map_or(json!({}), |text| json!({"text/plain": format!("{name}: {text}")}));
+        json!({"status": "ok", "found": is_known, "data": data, "metadata": {}})
+    }
+}
+
+/// An error as notebooks show it.
+fn told(report: &Report) -> Value {
+    let text = report.to_string();
+    let traceback: Vec<&str> = text.lines().collect();
+    let name = if report.message() == "interrupted" { "interrupted" } else { "error" };
+    json!({"ename": name, "evalue": report.message(), "traceback": traceback})
+}
+
+/// Where the cursor stands, in characters.
+fn cursor(request: &Request) -> usize {
+    let end = request.text("code").chars().count();
+    let cursor = request.content["cursor_pos"].as_u64();
+    cursor.and_then(|at| usize::try_from(at).ok()).unwrap_or(end).min(end)
+}
+
+/// Where the name at the cursor begins, in characters.
+fn name_start(code: &str, cursor: usize) -> usize {
+    let before: Vec<char> = code.chars().take(cursor).collect();
+    before.iter().rposition(|&c| is_delimiter(c)).map_or(0, |at| at + 1)
+}
+
+fn is_complete(code: &str) -> Value {
+    match completeness(code) {
+        _ if code.trim_start().starts_with(',') => json!({"status": "complete"}),
+        Completeness::Complete => json!({"status": "complete"}),
+        Completeness::Incomplete => json!({"status": "incomplete", "indent": "  "}),
+        Completeness::Wrong(_) => json!({"status": "invalid"}),
+    }
+}
+
+/// Who this is.
+pub(super) fn info() -> Value {
+    let version = env!("CARGO_PKG_VERSION");
+    json!({
+        "status": "ok",
+        "protocol_version": "5.3",
+        "implementation": "kyocho",
+        "implementation_version": version,
+        "banner": format!("Kyocho {version}: R7RS Scheme; ,help lists commands"),
+        "help_links": [],
+        "language_info": {
+            "name": "scheme",
+            "version": "R7RS",
+            "mimetype": "text/x-scheme",
+            "file_extension": ".scm",
+            "pygments_lexer": "scheme",
+            "codemirror_mode": "scheme",
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{name_start, whole_characters};
+
+    #[test]
+    fn names_begin_behind_what_ends_one() {
+        for (code, cursor, start) in
+            [("", 0, 0), ("car", 3, 0), ("(car", 4, 1), ("'é (str", 7, 4), ("(f \"x\" y", 8, 7)]
+        {
+            assert_eq!(name_start(code, cursor), start, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_character_s_beginning_waits_for_its_end() {
+        assert_eq!(whole_characters("aé".as_bytes()), 3);
+        assert_eq!(whole_characters(&"aé".as_bytes()[..2]), 1);
+        assert_eq!(whole_characters(b"a\xff"), 2);
+    }
+}

@@ -1,0 +1,246 @@
+//! The five sockets of a kernel, on a kernel thread of their own.
+
+use super::connection::Connection;
+use super::message::{Request, Seal};
+use crate::console::Console;
+use kyocho_lisp::system::SessionHandle;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::oneshot;
+use zeromq::{
+    PubSocket, RepSocket, RouterRecvHalf, RouterSendHalf, RouterSocket, Socket, SocketRecv,
+    SocketSend, ZmqMessage, ZmqResult,
+};
+
+/// Requests that wait for the evaluation before them; then the front end does.
+const REQUESTS_MAX: usize = 256;
+/// Messages that were not sent yet; then who writes waits.
+const ANSWERS_MAX: usize = 64;
+const STACK_BYTES: usize = 2 << 20;
+
+/// A message to send.
+pub(super) struct Answer {
+    kind: &'static str,
+    parent: Value,
+    content: Value,
+    to: To,
+}
+
+enum To {
+    /// Who asked.
+    Asker(Channel, Vec<Vec<u8>>),
+    /// All front ends.
+    All,
+    /// Nobody: says that all before it was sent.
+    Flushed(oneshot::Sender<()>),
+}
+
+#[derive(Clone, Copy)]
+enum Channel {
+    Shell,
+    Control,
+}
+
+/// The way to the front ends. Clones are the same. To call where one may block, but not on the sockets' own thread.
+#[derive(Clone)]
+pub(super) struct Answers(Sender<Answer>);
+
+impl Answers {
+    /// Answers a request of the shell.
+    pub(super) fn reply(&self, request: &Request, kind: &'static str, content: Value) {
+        let to = To::Asker(Channel::Shell, request.identities.clone());
+        self.send(Answer { kind, parent: request.header.clone(), content, to });
+    }
+
+    /// Shows all front ends something that came of the request with this header.
+    pub(super) fn show(&self, parent: &Value, kind: &'static str, content: Value) {
+        self.send(Answer { kind, parent: parent.clone(), content, to: To::All });
+    }
+
+    /// Waits until all is sent.
+    pub(super) fn flush(&self) {
+        let (told, sent) = oneshot::channel();
+        let answer =
+            Answer { kind: "", parent: Value::Null, content: Value::Null, to: To::Flushed(told) };
+        self.send(answer);
+        // Who has sent nothing to tell has ended.
+        let _ = sent.blocking_recv();
+    }
+
+    fn send(&self, answer: Answer) {
+        // The sockets have ended: nobody wants to know.
+        let _ = self.0.blocking_send(answer);
+    }
+}
+
+/// What all sockets share.
+struct Own {
+    seal: Seal,
+    console: Console,
+}
+
+/// Serves the sockets; the requests that the kernel is to answer, and the way back.
+///
+/// # Errors
+/// The host's.
+pub(super) fn serve(
+    connection: Connection,
+    handle: SessionHandle,
+    console: Console,
+) -> Result<(Receiver<Request>, Answers), String> {
+    let (requests, inbox) = mpsc::channel(REQUESTS_MAX);
+    let (sender, outbox) = mpsc::channel(ANSWERS_MAX);
+    let answers = Answers(sender);
+    let own = Own { seal: Seal::new(&connection.key)?, console };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let control = answers.0.clone();
+    let body = move || {
+        let all = run(&connection, &own, handle, requests, control, outbox);
+        if let Err(error) = runtime.block_on(all) {
+            console.complain(&format!("kyocho: jupyter: {error}"));
+        }
+    };
+    kyocho_sys::thread::start("jupyter", STACK_BYTES, body)
+        .map_err(|error| std::io::Error::from(error).to_string())?;
+    Ok((inbox, answers))
+}
+
+/// Until the front end wants an end, or a socket fails. Who waits for requests is told by there being none any more.
+async fn run(
+    connection: &Connection,
+    own: &Own,
+    handle: SessionHandle,
+    requests: Sender<Request>,
+    answers: Sender<Answer>,
+    outbox: Receiver<Answer>,
+) -> ZmqResult<()> {
+    let (mut shell, mut control) = (RouterSocket::new(), RouterSocket::new());
+    let (mut stdin, mut news) = (RouterSocket::new(), PubSocket::new());
+    let mut heart = RepSocket::new();
+    shell.bind(&connection.endpoint(connection.shell_port)).await?;
+    control.bind(&connection.endpoint(connection.control_port)).await?;
+    // Programs of a notebook have an empty standard input: nothing is ever asked for here.
+    stdin.bind(&connection.endpoint(connection.stdin_port)).await?;
+    news.bind(&connection.endpoint(connection.iopub_port)).await?;
+    heart.bind(&connection.endpoint(connection.hb_port)).await?;
+    let (shell_send, shell) = shell.split();
+    let (control_send, control) = control.split();
+    tokio::select! {
+        sent = send_all(own, outbox, shell_send, control_send, news) => sent,
+        beaten = beat(heart) => beaten,
+        heard = hear_shell(own, shell, requests) => heard,
+        heard = hear_control(own, control, handle, answers) => heard,
+    }
+}
+
+async fn beat(mut heart: RepSocket) -> ZmqResult<()> {
+    loop {
+        let beat = heart.recv().await?;
+        heart.send(beat).await?;
+    }
+}
+
+async fn hear(own: &Own, socket: &mut RouterRecvHalf) -> ZmqResult<Request> {
+    loop {
+        let parts = socket.recv().await?.into_vec();
+        match own.seal.open(parts.into_iter().map(|part| part.to_vec()).collect()) {
+            Ok(request) => return Ok(request),
+            // Who has not the key is nobody.
+            Err(reason) => own.console.complain(&format!("kyocho: jupyter: {reason}")),
+        }
+    }
+}
+
+async fn hear_shell(
+    own: &Own,
+    mut socket: RouterRecvHalf,
+    requests: Sender<Request>,
+) -> ZmqResult<()> {
+    while requests.send(hear(own, &mut socket).await?).await.is_ok() {}
+    Ok(())
+}
+
+/// Interrupts and the end, at any time. Returns when the front end wants an end.
+async fn hear_control(
+    own: &Own,
+    mut socket: RouterRecvHalf,
+    handle: SessionHandle,
+    answers: Sender<Answer>,
+) -> ZmqResult<()> {
+    loop {
+        let request = hear(own, &mut socket).await?;
+        let (kind, content) = match request.kind() {
+            "interrupt_request" => {
+                // Nothing runs: nothing is to be interrupted.
+                let _ = handle.interrupt();
+                ("interrupt_reply", json!({"status": "ok"}))
+            }
+            "shutdown_request" => {
+                let restart = request.is("restart", false);
+                ("shutdown_reply", json!({"status": "ok", "restart": restart}))
+            }
+            "kernel_info_request" => ("kernel_info_reply", super::kernel::info()),
+            _ => continue,
+        };
+        let tell = async |kind, content, to| {
+            let answer = Answer { kind, parent: request.header.clone(), content, to };
+            // The sockets have ended.
+            let _ = answers.send(answer).await;
+        };
+        tell("status", json!({"execution_state": "busy"}), To::All).await;
+        tell(kind, content, To::Asker(Channel::Control, request.identities.clone())).await;
+        tell("status", json!({"execution_state": "idle"}), To::All).await;
+        if kind == "shutdown_reply" {
+            handle.end();
+            let (told, sent) = oneshot::channel();
+            tell("", Value::Null, To::Flushed(told)).await;
+            // Who would have told has ended.
+            let _ = sent.await;
+            return Ok(());
+        }
+    }
+}
+
+/// Sends what is to be sent, in order.
+async fn send_all(
+    own: &Own,
+    mut outbox: Receiver<Answer>,
+    mut shell: RouterSendHalf,
+    mut control: RouterSendHalf,
+    mut news: PubSocket,
+) -> ZmqResult<()> {
+    while let Some(Answer { kind, parent, content, to }) = outbox.recv().await {
+        let identities = match &to {
+            To::Flushed(_) => Vec::new(),
+            To::Asker(_, identities) => identities.clone(),
+            // What subscribers choose by.
+            To::All => vec![kind.as_bytes().to_vec()],
+        };
+        let parts = match own.seal.close(identities, &parent, kind, &content) {
+            Ok(parts) => parts,
+            Err(reason) => {
+                own.console.complain(&format!("kyocho: jupyter: {reason}"));
+                continue;
+            }
+        };
+        let mut parts = parts.into_iter();
+        let mut message = ZmqMessage::from(parts.next().unwrap_or_default());
+        parts.for_each(|part| message.push_back(part.into()));
+        let sent = match to {
+            To::Flushed(told) => {
+                // Who waited has ended.
+                let _ = told.send(());
+                Ok(())
+            }
+            To::Asker(Channel::Shell, _) => shell.send(message).await,
+            To::Asker(Channel::Control, _) => control.send(message).await,
+            To::All => news.send(message).await,
+        };
+        // A front end that has gone wants no answer.
+        drop(sent);
+    }
+    Ok(())
+}

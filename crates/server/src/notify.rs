@@ -1,0 +1,85 @@
+//! Telling the service manager how the server is (`sd_notify`: datagrams to `$NOTIFY_SOCKET`), where one wants to know.
+
+use crate::console::Console;
+use core::time::Duration;
+use kyocho_sys::clock::monotonic_ns;
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// A manager that takes nothing is not told.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Users may come.
+pub(crate) fn ready(console: Console) {
+    tell(console, "READY=1");
+}
+
+/// The configuration is being read; [`ready`] ends that.
+pub(crate) fn reloading(console: Console) {
+    tell(console, &format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_ns() / 1000));
+}
+
+/// The server ends.
+pub(crate) fn stopping(console: Console) {
+    tell(console, "STOPPING=1");
+}
+
+/// The server answers: it need not be started again.
+pub(crate) fn alive(console: Console) {
+    tell(console, "WATCHDOG=1");
+}
+
+fn tell(console: Console, message: &str) {
+    if let Some(name) = std::env::var_os("NOTIFY_SOCKET")
+        && let Err(error) = send(&name, message.as_bytes())
+    {
+        let name = name.display();
+        console.complain(&format!("kyocho: the service manager at {name} was not told: {error}"));
+    }
+}
+
+fn send(name: &OsStr, message: &[u8]) -> io::Result<()> {
+    let address = match name.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(name)?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.send_to_addr(message, &address).map(drop)
+}
+
+/// How long the manager waits for the next [`alive`]; none where it does not, or waits for another process.
+pub(crate) fn patience() -> Option<Duration> {
+    let says = |name| std::env::var(name).ok();
+    patience_of(says("WATCHDOG_USEC")?.as_str(), says("WATCHDOG_PID").as_deref())
+}
+
+fn patience_of(microseconds: &str, process: Option<&str>) -> Option<Duration> {
+    if process.is_some_and(|process| process.parse() != Ok(std::process::id())) {
+        return None;
+    }
+    let microseconds = microseconds.parse().ok().filter(|&microseconds| microseconds > 0)?;
+    Some(Duration::from_micros(microseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::patience_of;
+    use core::time::Duration;
+
+    #[test]
+    fn the_manager_s_patience_is_this_process_s_own() {
+        let own = std::process::id().to_string();
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(patience_of("1000000", None), second);
+        assert_eq!(patience_of("1000000", Some(&own)), second);
+        for (microseconds, process) in
+            [("1000000", "1"), ("1000000", "x"), ("0", own.as_str()), ("", &own), ("-1", &own)]
+        {
+            assert_eq!(patience_of(microseconds, Some(process)), None, "{microseconds} {process}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Who is known, and each one's account, which outlives a change of the configuration.
+
+use crate::config::Config;
+use crate::protocol::Protocol;
+use crate::room::Room;
+use crate::worlds::World;
+use kyocho_lisp::account::Account;
+use russh::keys::PublicKey;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// The users of a server.
+#[derive(Debug)]
+pub(crate) struct Register {
+    state: Mutex<State>,
+    /// Another configuration holds.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    config: Config,
+    /// The world of who has none.
+    first_world: Option<PathBuf>,
+    /// By name; one that is not in the configuration any more has those sessions that it has.
+    accounts: HashMap<String, Arc<Account>>,
+    /// Connections by protocol and by whose they are, whatever the configuration says meanwhile.
+    connections: HashMap<(&'static str, String), Arc<Room>>,
+}
+
+impl Register {
+    pub(crate) fn new(config: Config, first_world: Option<PathBuf>) -> Self {
+        let (accounts, connections) = (HashMap::new(), HashMap::new());
+        let state = Mutex::new(State { config, first_world, accounts, connections });
+        Self { state, changed: watch::Sender::new(()) }
+    }
+
+    /// Where a user's sessions find their world.
+    pub(crate) fn world_of(&self, name: &str) -> World {
+        let state = self.lock();
+        let own = state.config.worlds.as_ref().map(|folder| folder.join(format!("{name}.image")));
+        World { own, first: state.first_world.clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another configuration holds from now on, also for who is in.
+    pub(crate) fn replace(&self, config: Config) {
+        let mut state = self.lock();
+        for (name, user) in &config.users {
+            if let Some(account) = state.accounts.get(name) {
+                account.set_bounds(user.bounds);
+            }
+        }
+        state.config = config;
+        drop(state);
+        self.changed.send_replace(());
+    }
+
+    /// What tells of each change from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// The account of the host's user with this number.
+    pub(crate) fn account_of_uid(&self, uid: u32) -> Option<Arc<Account>> {
+        let mut state = self.lock();
+        let name = state.config.user_of(uid)?.to_owned();
+        state.account(&name)
+    }
+
+    /// The account of a user who has proved to be he.
+    pub(crate) fn account_of(&self, name: &str) -> Option<Arc<Account>> {
+        self.lock().account(name)
+    }
+
+    /// The account that the configuration gives to a protocol's connections: of the user that `NAME_user` names.
+    pub(crate) fn configured_account(&self, protocol: &Protocol) -> Option<Arc<Account>> {
+        let mut state = self.lock();
+        let name = state.config.configured_users.get(protocol.name)?.clone();
+        state.account(&name)
+    }
+
+    /// Whether it is one of this user's keys.
+    pub(crate) fn knows_key(&self, name: &str, key: &PublicKey) -> bool {
+        let state = self.lock();
+        let keys = state.config.users.get(name).map_or(&[][..], |user| &user.keys);
+        keys.iter().any(|own| own.key_data() == key.key_data())
+    }
+
+    /// Whether anybody has a key.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.lock().config.users.values().any(|user| !user.keys.is_empty())
+    }
+
+    /// What a protocol has read from its section of the configuration; none if it reads none.
+    ///
+    /// # Panics
+    /// The protocol reads its section as another type.
+    pub(crate) fn settings<T: Send + Sync + 'static>(&self, protocol: &Protocol) -> Option<Arc<T>> {
+        let settings = Arc::clone(self.lock().config.settings.get(protocol.name)?);
+        Some(settings.downcast().expect("a protocol's settings are of the type that it has read"))
+    }
+
+    /// Where the connections by one protocol are counted that are `whose`.
+    pub(crate) fn connections(&self, protocol: &Protocol, whose: &str) -> Arc<Room> {
+        let key = (protocol.name, whose.to_owned());
+        Arc::clone(self.lock().connections.entry(key).or_default())
+    }
+}
+
+impl State {
+    fn account(&mut self, name: &str) -> Option<Arc<Account>> {
+        let bounds = self.config.users.get(name)?.bounds;
+        let made = || Account::new(name, bounds);
+        Some(Arc::clone(self.accounts.entry(name.to_owned()).or_insert_with(made)))
+    }
+}
