@@ -1,4 +1,6 @@
-//! The command line, as clap reads it. Help texts live here and teach by example.
+//! The command line, as clap reads it. The doc comments of fields and variants are the help texts.
+
+mod examples;
 
 use crate::dsm::Dsm;
 use crate::jupyter::Jupyter;
@@ -11,29 +13,12 @@ use kyocho_unix::{MountPoint, Network};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-const EXAMPLES: &str = "\
-Examples:
-  kyocho                                 boot and give a Lisp prompt
-  kyocho run examples/sieve.scm 700      run a program; (command-line) gives its arguments
-  kyocho tour                            boot, show what microprocesses do, then a prompt
-  echo '(+ 40 2)' | kyocho               evaluate what comes on standard input, print the values
-  kyocho unix --net none -- sh           a shell under a UNIX server of its own, without a network
-  kyocho serve; kyocho connect           many users, each within limits
-  kyocho jupyter install --user          notebooks in Scheme
-  kyocho top                             watch the threads of all running systems
-  kyocho ps --json; kyocho kill 4711:12  list them; end one
-  kyocho trace -- kyocho run examples/sieve.scm
-                                         a timeline for ui.perfetto.dev
-  kyocho dsm run -n 4 ./sor              four nodes that share memory
-  kyocho --engine deep --cell-cache off run ack.scm
-                                         paper 4's evaluator, every cons a message
-
-At the prompt: ,help lists commands, Tab completes bound names, Ctrl-C stops an evaluation, Ctrl-D leaves.
-Exit codes: 0 fine, 1 the program failed, 2 the command line was wrong.";
-
-/// An operating system at user level: microprocesses under a Lisp prompt.
+/// Kyocho, an operating system at user level for Linux.
+///
+/// Without a command, `kyocho` boots the Lisp system and gives a Scheme prompt. If standard input
+/// is not a terminal, it evaluates the forms there and prints their values.
 #[derive(Debug, Parser)]
-#[command(name = "kyocho", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "kyocho", version, after_help = examples::ALL, max_term_width = 100)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -41,155 +26,186 @@ pub(crate) struct CommandLine {
     pub(crate) system: SystemArguments,
 }
 
-/// What to do; nothing means: give a prompt.
+/// The commands. Without one, `kyocho` gives a prompt.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a Scheme program.
+    ///
+    /// Its threads are microprocesses. An error without a handler is reported with its place and
+    /// its callers, and the exit code is 1. `(exit N)` sets the exit code.
+    #[command(after_help = examples::RUN)]
     Run {
-        /// The program: R7RS Scheme, UTF-8.
+        /// The program: R7RS Scheme in UTF-8.
         file: PathBuf,
-        /// What `(command-line)` gives after the program's name.
+        /// The program's arguments. `(command-line)` returns them after the program's name.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Boot, run a program that shows what microprocesses do, then give a prompt if this is a terminal.
+    /// Run a demonstration of microprocesses, then give a prompt.
+    ///
+    /// The prompt is given only if standard input is a terminal.
+    #[command(after_help = examples::TOUR)]
     Tour,
-    /// Run an unmodified Linux or FreeBSD program under a UNIX server of its own.
+    /// Run an unmodified Linux or FreeBSD program under a UNIX server.
+    ///
+    /// With --root, the program sees only that folder and what --mount adds to it. Without --root,
+    /// it has all files of this machine, with your rights.
+    #[command(after_help = examples::UNIX)]
     Unix(UnixArguments),
-    /// Let users in: each has sessions of his own, within limits.
+    /// Run one Scheme system that several users share, each within limits.
+    ///
+    /// Each connection is a session with names and threads of its own.
+    #[command(after_help = examples::SERVE)]
     Serve {
-        /// Who may come in and what each may have (docs/serve.md); without, only you.
+        /// The configuration: users, their limits, and addresses. Without it only you may connect.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        #[arg(long, value_name = "WHERE", help = where_to_listen())]
+        #[arg(long, value_name = "ADDRESS", help = addresses_to_listen_on())]
         listen: Vec<Address>,
     },
-    /// Open a session in a server of this machine.
+    /// Open a session in a Kyocho server on this machine.
+    #[command(after_help = examples::CONNECT)]
     Connect {
-        /// The server's socket; by default where `kyocho serve` listens.
+        /// The server's socket. Default: the socket of the `kyocho serve` that you started.
         #[arg(value_name = "PATH")]
         socket: Option<PathBuf>,
-        /// The connection is standard input, the terminal standard output: how the SSH service starts this.
+        /// Standard input is the connection to the server, standard output the terminal. The SSH
+        /// service starts the command in this way.
         #[arg(long, hide = true, conflicts_with = "socket")]
         handed: bool,
     },
-    /// Open a port for your editors that know TCP alone, to a server's nREPL socket; other users are refused.
+    /// Open a local TCP port for an editor, to a Kyocho server's nREPL socket.
+    ///
+    /// For editors that cannot use a Unix socket. Connections of other users are refused.
+    #[command(after_help = examples::NREPL_PORT)]
     NreplPort {
-        /// The server's socket; by default where `kyocho serve --listen nrepl` listens.
+        /// The server's nREPL socket. Default: the one of `kyocho serve --listen nrepl`.
         #[arg(value_name = "PATH")]
         socket: Option<PathBuf>,
-        /// The port; by default a free one. Editors find it in `.nrepl-port`.
+        /// The port; 0 chooses a free one. Editors find its number in the file `.nrepl-port`.
         #[arg(long, value_name = "PORT", default_value_t = 0)]
         port: u16,
     },
-    /// A kernel for Jupyter notebooks: make it known, run it.
-    #[command(subcommand)]
+    /// Install or run the Scheme kernel for Jupyter notebooks.
+    #[command(subcommand, after_help = examples::JUPYTER)]
     Jupyter(Jupyter),
-    /// What concerns address spaces that run already.
+    /// Commands for running Kyocho processes.
     #[command(flatten)]
     Control(Control),
-    /// Shared memory across nodes: start programs, look at this host.
+    /// Run programs that share memory across nodes, and inspect nodes.
     #[command(subcommand)]
     Dsm(Dsm),
-    /// Write manual pages and completions: how an installation makes them.
+    /// Write manual pages and shell completions. The installation script runs this.
     #[command(hide = true)]
     Pages {
-        /// Where they go, as in /usr/share: man/man1, bash-completion, zsh, fish.
+        /// The folder to write below, such as /usr/share: man/man1, bash-completion, zsh, fish.
         folder: PathBuf,
     },
 }
 
-/// Looking at microprocesses of other processes of yours, and giving them orders.
+/// Lists and controls the microprocesses of the user's running Kyocho processes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Control {
-    /// List the microprocesses of your address spaces.
+    /// List the microprocesses of your running Kyocho programs.
+    #[command(after_help = examples::PS)]
     Ps {
-        /// Only this process.
+        /// List only the process with this number.
         process: Option<u32>,
-        /// As JSON: everything there is to know.
+        /// Print every field, as JSON.
         #[arg(long, conflicts_with = "prometheus")]
         json: bool,
-        /// The counters, as text for Prometheus.
+        /// Print the counters of each process, as text for Prometheus.
         #[arg(long)]
         prometheus: bool,
     },
-    /// Watch the microprocesses of all your address spaces; kill, suspend, resume, change priorities.
+    /// Watch and control the microprocesses of your running Kyocho programs.
+    #[command(after_help = examples::TOP)]
     Top,
-    /// Write a timeline that Perfetto and Chrome open, of a process or of a program to run.
+    /// Record a timeline of a Kyocho program, for Perfetto or Chrome.
+    #[command(after_help = examples::TRACE)]
     Trace {
-        /// How long, in seconds, for a process that runs.
+        /// How long to record a running process, in seconds.
         #[arg(long, default_value_t = 1.0, value_parser = seconds)]
         seconds: f64,
         /// The file to write.
         #[arg(short, long, value_name = "FILE", default_value = "kyocho-trace.json")]
         output: PathBuf,
-        /// The process; not needed where there is one only.
+        /// The number of the process. May be left out if only one Kyocho process runs.
         #[arg(conflicts_with = "program")]
         process: Option<u32>,
-        /// A program and its arguments, recorded to its end.
+        /// A program and its arguments: run it and record it from start to end.
         #[arg(last = true, value_name = "PROGRAM")]
         program: Vec<OsString>,
     },
-    /// End microprocesses, whatever they are doing.
+    /// Terminate microprocesses, in any state.
+    ///
+    /// Destructors and the exit procedures of `dynamic-wind` run.
+    #[command(after_help = examples::KILL)]
     Kill {
-        /// As `kyocho ps` lists them: PID:LOCAL.
+        /// A microprocess as `kyocho ps` lists it: PID:NUMBER.
         #[arg(required = true, value_name = "ID")]
         targets: Vec<GlobalId>,
     },
-    /// Make microprocesses stand still.
+    /// Stop microprocesses until `kyocho resume`, in any state.
+    #[command(after_help = examples::SUSPEND)]
     Suspend {
-        /// As `kyocho ps` lists them: PID:LOCAL.
+        /// A microprocess as `kyocho ps` lists it: PID:NUMBER.
         #[arg(required = true, value_name = "ID")]
         targets: Vec<GlobalId>,
     },
-    /// Let suspended microprocesses go on.
+    /// Continue suspended microprocesses.
+    #[command(after_help = examples::RESUME)]
     Resume {
-        /// As `kyocho ps` lists them: PID:LOCAL.
+        /// A microprocess as `kyocho ps` lists it: PID:NUMBER.
         #[arg(required = true, value_name = "ID")]
         targets: Vec<GlobalId>,
     },
     /// Change the priority of a microprocess.
+    #[command(after_help = examples::PRIORITY)]
     Priority {
-        /// As `kyocho ps` lists it: PID:LOCAL.
+        /// A microprocess as `kyocho ps` lists it: PID:NUMBER.
         #[arg(value_name = "ID")]
         target: GlobalId,
-        /// 0 (least urgent) to 63.
+        /// The priority: 0 (least urgent) to 63 (most urgent).
         #[arg(value_parser = clap::value_parser!(u8).range(0..64))]
         level: u8,
     },
 }
 
-/// What an instance of the UNIX server shall be.
+/// The options of `kyocho unix`.
 #[derive(Debug, Args)]
 pub(crate) struct UnixArguments {
-    /// The folder that is its root; all of this machine's files otherwise.
+    /// The program's root folder. Without it the program has all files of this machine.
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// A folder to be seen elsewhere, for reading with `:ro`; may be given several times.
+    /// Show the folder SRC to the program as DST; with `:ro` it cannot be changed. May be given
+    /// several times.
     #[arg(long = "mount", value_name = "SRC:DST[:ro]", value_parser = mount_point)]
     mounts: Vec<MountPoint>,
-    /// What networks there are.
+    /// The network that the program can use.
     #[arg(long, value_enum, default_value_t = NetworkName::Host)]
     net: NetworkName,
-    /// Whose programs they are.
+    /// The operating system that the program is made for.
     #[arg(long, value_enum, default_value_t = Personality::Linux)]
     personality: Personality,
-    /// Most address space of each process, and most memory of files in memory, in MiB.
+    /// Limit of the address space of each process, and of all files in memory together, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(16..))]
     memory: Option<u32>,
-    /// Most processes and threads, together.
+    /// Limit of the number of processes and threads together.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     processes: Option<u32>,
-    /// Most open files and other descriptors of each process.
+    /// Limit of the number of open descriptors of each process.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..))]
     descriptors: Option<u32>,
-    /// Most processor time of all processes, together, in seconds.
+    /// Limit of the processor time of all processes together, in seconds. The program is killed
+    /// when it is reached.
     #[arg(long, value_name = "SECONDS", value_parser = cpu_time)]
     cpu: Option<Duration>,
-    /// Name, at the end, the system calls that were asked for and are not there.
+    /// At the end, list the system calls that the program made and that are not implemented.
     #[arg(long)]
     missing: bool,
-    /// Show each system call: [local] was the host's alone, [server] was answered here.
+    /// List each system call: [local] if the host performed it alone, [server] if the UNIX server
+    /// answered it.
     #[arg(long)]
     trace: bool,
     /// The program and its arguments.
@@ -197,23 +213,23 @@ pub(crate) struct UnixArguments {
     pub(crate) program: Vec<OsString>,
 }
 
-/// The networks by name.
+/// The values of `--net`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum NetworkName {
-    /// None but between its own processes.
+    /// Sockets between the program's own processes only.
     None,
-    /// This machine's loopback interface.
+    /// TCP and UDP on the loopback interface.
     Loopback,
-    /// This machine's.
+    /// TCP and UDP on all interfaces of this machine.
     Host,
 }
 
-/// Whose system calls programs make.
+/// The values of `--personality`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Personality {
     /// Linux on x86-64.
     Linux,
-    /// FreeBSD on amd64: static programs, as Go makes them.
+    /// FreeBSD on amd64: static programs, such as Go builds.
     Freebsd,
 }
 
@@ -225,7 +241,7 @@ fn mount_point(text: &str) -> Result<MountPoint, String> {
         _ => return Err("expected SRC:DST or SRC:DST:ro".to_owned()),
     };
     if !target.starts_with('/') {
-        return Err(format!("`{target}` is no absolute path"));
+        return Err(format!("DST must be an absolute path, and `{target}` is not"));
     }
     Ok(MountPoint { source: source.into(), target: target.into(), writable })
 }
@@ -260,12 +276,12 @@ fn cpu_time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a number of seconds, more than 0".to_owned())
 }
 
-/// What help says of the places where a server can listen.
-fn where_to_listen() -> String {
-    format!("Where to listen: {}; may be given several times", forms_of_addresses())
+/// The help for `--listen`, with the forms of addresses.
+fn addresses_to_listen_on() -> String {
+    format!("An address to listen on: {}. May be given several times", forms_of_addresses())
 }
 
-/// The longest recording, in seconds: older moments are dropped long before.
+/// Longest recording, in seconds. Its first events are dropped long before.
 const SECONDS_MAX: f64 = 3600.0;
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -275,31 +291,33 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How the system is booted. Every command takes these, so that they may stand before it and behind it;
-/// those that boot no Lisp system do nothing with them.
+/// The options of the Lisp system. Every command accepts them, before or after its name. Commands
+/// that boot no Lisp system ignore them.
 #[derive(Debug, Args)]
 #[command(
     next_help_heading = "Options of the Lisp system, for the prompt, run, tour, serve and jupyter"
 )]
 pub(crate) struct SystemArguments {
-    /// Which evaluator: the compiled machine, or paper 4's deep-binding interpreter.
+    /// The evaluator.
     #[arg(long, value_enum, default_value_t = EngineName::Machine, global = true)]
     engine: EngineName,
-    /// Cells a thread takes from the shared heap at a time: `off` asks for each, a number, or `auto`.
+    /// How many cells a thread takes from the shared heap at a time: `off` (one, by a message), a
+    /// number, or `auto` (according to the thread's allocation rate).
     #[arg(long, value_name = "off|N|auto", default_value = "auto", value_parser = cell_cache, global = true)]
     cell_cache: CellCache,
-    /// Virtual processors; default: the processors this process may use.
+    /// Number of virtual processors. Default: the number of processors that the process may use.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), global = true)]
     virtual_processors: Option<u16>,
-    /// How long a thread runs while equals wait, in ms; default: 5.
+    /// How long a thread runs before another one of its priority gets the processor, in ms.
+    /// Default: 5.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u16).range(1..=1000), global = true)]
     time_slice: Option<u16>,
-    /// Most memory the Lisp heap may take, in MiB; default: 4096.
-    // No default of clap's: that would also be the one of `unix`, whose option has the same name.
+    /// Limit of the Lisp heap, in MiB. Default: 4096.
+    // A default in clap would also apply to `unix`, whose option has the same name.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(8..), global = true)]
     memory: Option<u32>,
-    /// A folder to look for libraries in, as (a b) in DIR/a/b.sld; may be given several times. Those of `KYOCHO_LIBRARY_PATH`, with
-    /// colons between, come after; the folder of the program comes last.
+    /// A folder with libraries: (a b) is DIR/a/b.sld. May be given several times. The folders of
+    /// `KYOCHO_LIBRARY_PATH`, separated by colons, are searched next, then the program's folder.
     #[arg(
         short = 'L',
         visible_short_alias = 'I',
@@ -308,20 +326,21 @@ pub(crate) struct SystemArguments {
         global = true
     )]
     library_path: Vec<PathBuf>,
-    /// A package whose libraries can be imported, as snow-fort.org has them; may be given several times.
+    /// A package in the format of snow-fort.org, to import libraries from. May be given several
+    /// times.
     #[arg(long = "package", value_name = "FILE.tgz", global = true)]
     packages: Vec<PathBuf>,
-    /// A world that `(save-image FILE)` has saved, to begin with.
+    /// Begin with the definitions that `(save-image FILE)` has saved in this file.
     #[arg(long, value_name = "FILE", global = true)]
     image: Option<PathBuf>,
 }
 
-/// The engines by name.
+/// The values of `--engine`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum EngineName {
-    /// The compiled register machine.
+    /// A compiler and a register machine: R7RS Scheme.
     Machine,
-    /// Paper 4's deep-binding interpreter.
+    /// Paper 4's deep-binding interpreter: a few forms, for its experiment.
     Deep,
 }
 
@@ -336,10 +355,10 @@ fn cell_cache(text: &str) -> Result<CellCache, String> {
     }
 }
 
-/// Most memory of the Lisp heap, where nothing else is asked for.
+/// Default limit of the Lisp heap.
 const HEAP_MIB: u32 = 4096;
 
-/// The folders that the environment names; an empty name is none.
+/// The folders of `KYOCHO_LIBRARY_PATH`. Empty names are skipped.
 fn library_path_of_environment() -> Vec<PathBuf> {
     let path = std::env::var_os("KYOCHO_LIBRARY_PATH").unwrap_or_default();
     std::env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty()).collect()

@@ -1,4 +1,4 @@
-//! `kyocho dsm`: nodes of a program that shares memory, started, and what this host offers them.
+//! `kyocho dsm`: starts nodes that share memory, shows them, and checks what the host offers.
 
 mod check;
 mod hosts;
@@ -15,36 +15,55 @@ use kyocho_dsm::watch::Detection;
 
 const EXAMPLES: &str = "\
 Examples:
+  kyocho dsm check                             what this host offers
   kyocho dsm run -n 4 ./sor 1024 1536          four nodes on this machine
-  kyocho dsm run -n 2 count.scm                a Scheme program, which imports (kyocho dsm)
-  kyocho dsm run -n 8 --hosts hosts.txt ./sor  on the hosts of a file, by ssh
+  kyocho dsm top                               what these nodes do and wait for
+
+A node is one process of the program. `kyocho dsm run --help` has more examples.
+More: docs/tutorials/cluster.md, docs/dsm.md.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  kyocho dsm run -n 4 ./sor 1024 1536          four nodes on this machine
+  kyocho dsm run -n 2 count.scm                a Scheme program that imports (kyocho dsm)
+  kyocho dsm run -n 8 --hosts hosts.txt ./sor  on the hosts that a file lists, by ssh
   mpirun -n 8 kyocho dsm run --transport mpi ./sor
                                                as the processes of an MPI job
-  kyocho dsm top                               what the nodes here do and wait for
-  kyocho dsm check                             what this host offers
 
-A file of hosts has one a line: NAME[:PORT] [SLOTS]. Nodes fill the slots in order, and listen
-from PORT on (7700). A name that means nothing on this host is looked up on each of the others. The
-program and kyocho must be installed on each, at the same paths. KYOCHO_DSM_RSH names another
-remote shell than ssh: it gets a host, and in one argument a command line for a shell there.
+Hosts: each line of the file is NAME[:PORT] [SLOTS]. A host runs as many nodes as it has slots (1
+unless given). Its nodes listen on PORT (7700 unless given) and the ports after it. If this machine
+does not know a name, each node looks it up on its own host. The program and kyocho must exist on
+each host, at the same paths. KYOCHO_DSM_RSH names a command to use in place of ssh; its arguments
+are a host and one command line for a shell there.
 
-Nodes end with this command, whatever it ends by.
+Standard input: node 0 reads it. If it is a file, all nodes on this machine read it.
 
-Node 0 gets the standard input, and so do all on this machine where it is a file. Exit code: the greatest of all nodes', which for one that a signal
-ended is 128 and the signal's number. With MPI all of that is mpirun's.";
+The nodes end when this command ends. The exit code is the greatest one of all nodes. It is 128 + N
+for a node that signal N ended. In an MPI job, mpirun decides all this.
+More: docs/tutorials/cluster.md, docs/dsm.md.";
 
-/// Shared memory across nodes.
+const TOP_EXAMPLES: &str = "\
+Examples:
+  kyocho dsm top                               live; q quits
+  kyocho dsm top --once                        print the table once
+  kyocho dsm top --json                        every counter, for other programs
+
+More: docs/dsm.md.";
+
+/// The commands of `kyocho dsm`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Dsm {
-    /// Run N nodes of a program.
-    #[command(after_help = EXAMPLES)]
+    /// Run a program as several nodes that share memory.
+    #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
-    /// Watch the nodes on this host: pages, faults, diffs, bytes, what they wait for.
+    /// Watch the nodes on this host: pages, faults, diffs, bytes, and what they wait for.
+    #[command(after_help = TOP_EXAMPLES)]
     Top(TopArguments),
-    /// Tell what this host offers, and what would make it better.
+    /// Show what this host offers to nodes, and what would improve it.
     Check,
-    /// One node of a program, on a host that `run` has reached: reads its place from standard input.
+    /// Run one node of a program, on a host that `run` has reached. Its settings come by standard
+    /// input.
     #[command(hide = true)]
     Node {
         /// The program and its arguments.
@@ -53,36 +72,38 @@ pub(crate) enum Dsm {
     },
 }
 
-/// How nodes are watched.
+/// The options of `kyocho dsm top`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArguments {
-    /// Once, as JSON: every figure of every node.
+    /// Print every counter of every node once, as JSON.
     #[arg(long, conflicts_with = "once")]
     pub(crate) json: bool,
-    /// Once, and no more; so it is where the output is no terminal.
+    /// Print the table once. This is the default if standard output is not a terminal.
     #[arg(long)]
     pub(crate) once: bool,
 }
 
-/// How nodes are started.
+/// The options of `kyocho dsm run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArguments {
-    /// How many nodes; default: 2, and with mpi as many as mpirun or srun has started.
+    /// Number of nodes. Default: 2; in an MPI job, the number of its processes.
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) nodes: Option<u16>,
-    /// A file of hosts; without it all nodes run here.
+    /// A file that lists hosts. Without it all nodes run on this machine.
     #[arg(long, value_name = "FILE")]
     pub(crate) hosts: Option<PathBuf>,
-    /// What carries messages; default: shm where all nodes run here and are at most 64, else tcp.
+    /// The transport of messages. Default: shm if at most 64 nodes run, all on this machine; tcp
+    /// otherwise.
     #[arg(long, value_enum)]
     pub(crate) transport: Option<Carrier>,
-    /// How writes are noticed: scan, userfault or protect; default: the best that each host permits.
+    /// How a node detects writes to shared memory: scan, userfault or protect. Default: the first
+    /// of these that each host permits.
     #[arg(long)]
     pub(crate) detection: Option<Detection>,
-    /// Who keeps what was written under locks.
+    /// The node that keeps the updates made under a lock.
     #[arg(long, value_enum, default_value_t = Keeper::Manager)]
     pub(crate) scheme: Keeper,
-    /// Silence of a node that means death, in milliseconds.
+    /// After this time without a message from a node, it counts as dead, in milliseconds.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     pub(crate) deadline_ms: u64,
     /// The program and its arguments.
@@ -90,23 +111,23 @@ pub(crate) struct RunArguments {
     pub(crate) program: Vec<std::ffi::OsString>,
 }
 
-/// What carries messages between nodes.
+/// The values of `--transport`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Carrier {
-    /// Memory that all nodes share, on one machine.
+    /// Rings in memory that all nodes map, on one machine.
     Shm,
-    /// A TCP connection a pair.
+    /// A TCP connection between each two nodes.
     Tcp,
-    /// MPI, among the processes that mpirun or srun has started.
+    /// MPI, between the processes that mpirun or srun has started.
     Mpi,
 }
 
-/// Who keeps a lock's log.
+/// The values of `--scheme`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Keeper {
-    /// The lock's manager: paper 3's new scheme.
+    /// The lock's manager (paper 3's new scheme).
     Manager,
-    /// The last holder: its old one.
+    /// The last holder of the lock (paper 3's old scheme).
     Holder,
 }
 

@@ -10,21 +10,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A kernel for Jupyter notebooks.
+/// The commands of `kyocho jupyter`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Jupyter {
-    /// Make the kernel known to Jupyter; for all users of this machine unless told otherwise.
+    /// Register the kernel with Jupyter, for all users of this machine.
     Install {
-        /// For this user alone.
+        /// Register it for you only.
         #[arg(long, conflicts_with = "prefix")]
         user: bool,
-        /// Below this folder, such as a virtual environment's.
+        /// Register it below this folder, such as that of a virtual environment.
         #[arg(long, value_name = "DIR")]
         prefix: Option<PathBuf>,
     },
-    /// Run the kernel, as Jupyter does.
+    /// Run the kernel. Jupyter starts this command.
     Run {
-        /// Where the front end says how to reach it.
+        /// The connection file: the sockets on which the front end expects the kernel.
         #[arg(value_name = "CONNECTION_FILE")]
         connection: PathBuf,
     },

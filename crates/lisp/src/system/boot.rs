@@ -194,9 +194,9 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     let mib = kernel.options.memory_max_bytes >> 20;
     say("gc", format!("mark-region, marks beside the threads; heap up to {mib} MiB"));
     serve("shares", &kernel, |kernel| kernel.shares.run(kernel))?;
-    say("shares", "who runs for more than his share runs behind others".to_owned());
+    say("shares", "users above their share of the processors run behind the others".to_owned());
     serve("watchdog", &kernel, |kernel| kernel.watchdog.run(kernel))?;
-    say("watchdog", "policies in Lisp answer in time, terminated threads end".to_owned());
+    say("watchdog", "removes policies that do not answer, ends terminated threads".to_owned());
     load_prelude(&kernel).map_err(BootError::Prelude)?;
     kernel.note_booted();
     for path in &kernel.options.packages {
@@ -209,7 +209,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     for folder in &kernel.options.library_path {
         lock(&kernel.base.world).add_library_folder(folder);
     }
-    say("getty", "one a session; sessions evaluate side by side".to_owned());
+    say("getty", "one for each session; sessions evaluate side by side".to_owned());
     Ok(kernel)
 }
 
