@@ -22,15 +22,21 @@ const INTERNAL: &[&str] = &["(srfi 14 categories)"];
 /// The program that has a row for each error: that a name is wrong in it says little of what the name does.
 const ERRORS: &str = "errors";
 
-const HEAD: &str = "# Procedures, one row each
+const HEAD: &str = "# Scheme, procedure by procedure
 
-Made from the libraries by a test; `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew. What libraries lack, and what was
-decided where the reports leave a choice, is in [scheme.md](scheme.md).
+A test writes this page from the libraries themselves:
+`KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures`. [scheme.md](scheme.md) says what the
+libraries lack, and what was decided where the standards leave a choice.
 
-A name has its row where it is met first: the libraries of R7RS, the SRFIs, Kyocho's own, and last what only `(kyocho)` exports, which exports all names that are
-always there. Another library that exports the same meaning is named under *also in*. *Takes* is the number of arguments. *Programs* are
-those under `crates/lisp/tests/scheme` that import the name and have it in their text, outside of quotations, the first four by name. Every name is in one
-besides `errors`, which has a row for each error. Tests in Rust are not counted.
+Each name has one row, under the first library that exports it. The order is: R7RS, the SRFIs,
+Kyocho's own libraries, and last the names that only `(kyocho)` exports. (`(kyocho)` exports all
+names that are always loaded.)
+
+- *Takes* is the number of arguments.
+- *Also in* lists the other libraries that export the same thing.
+- *Programs* are tests under `crates/lisp/tests/scheme` that import and use the name: the first four
+  by name. Every name is used in at least one of them besides `errors`, which tests each error.
+  Tests in Rust are not counted.
 ";
 
 /// How many programs a row names.
