@@ -1,4 +1,4 @@
-//! A getty: gives one user the loop that reads, evaluates and shows (paper 4, §3.1.5).
+//! A getty: runs the loop of one session, which reads, evaluates and prints (paper 4, §3.1.5).
 //!
 //! ```text
 //!  connection ──► getty-input ──events──► getty ──begin──► main thread of the evaluation
@@ -6,8 +6,8 @@
 //!       └──────────────┼─────────────── Wire ◄──────────────────┘ output
 //! ```
 //!
-//! Two microprocesses, because the user may interrupt, or be gone, while his evaluation runs. When he is gone his session
-//! is ended as a whole.
+//! There are two microprocesses, because the user may interrupt or disconnect while an evaluation
+//! runs. When the user disconnects, the session is ended as a whole.
 
 use crate::comma::{self, Typed};
 use crate::dialect::{Decode, Encode, Event, Outcome, Shown, TEXT_BYTES_MAX};
@@ -24,10 +24,11 @@ use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// Events that wait for the evaluation before them; then the user's connection does.
+/// Most events that wait for the evaluation before them. Beyond that nothing is read from the
+/// connection.
 const EVENTS_MAX: usize = 16;
 const READ_BYTES: usize = 2048;
-/// Names that a completion lists.
+/// Most names that a completion lists.
 const NAMES_MAX: usize = 500;
 const INPUT_STACK_BYTES: usize = 64 * 1024;
 
@@ -40,15 +41,15 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Says why there is no session.
+    /// Reports why there is no session.
     pub(crate) fn refuse(self, reason: &str) {
         let screen = Screen { wire: Wire::new(self.writer), encode: self.encode };
-        // Who has gone does not want to know.
+        // The client may have disconnected; then the reason is not needed.
         let _ = screen.show(Shown::Refused(reason));
     }
 }
 
-/// What the user sees, for all who show him something. Clones are the same.
+/// Writes to the user's client. All clones write to the same client.
 #[derive(Clone)]
 struct Screen {
     wire: Wire,
@@ -72,7 +73,7 @@ impl Write for Screen {
     }
 }
 
-/// The body: serves until the user has gone.
+/// Serves a session until the user disconnects.
 pub(crate) fn serve(
     system: &System,
     account: &Arc<Account>,
@@ -89,7 +90,7 @@ pub(crate) fn serve(
     let session = match system.open_session(account, ports) {
         Ok(session) => session,
         Err(error) => {
-            // Who has gone does not want to know.
+            // The client may have disconnected; then the reason is not needed.
             let _ = screen.show(Shown::Refused(&error.to_string()));
             return;
         }
@@ -111,7 +112,7 @@ pub(crate) fn serve(
     let partial = account.reserve(0).map(|held| (GrowingText::default(), held));
     match (partial, builder.spawn(input)) {
         (Ok(partial), Ok(_)) => {
-            // Where the user has gone, so has the loop's reason: it ends.
+            // If the user has disconnected, the loop ends. The result does not matter.
             let screen = screen.clone();
             let _ = Loop { session, screen, calls, partial }.run(account.name(), world, &events);
         }
@@ -126,18 +127,19 @@ pub(crate) fn serve(
     screen.wire.hang_up();
 }
 
-/// What the two know of each other: an interrupt is for what came before it, also where that has not begun.
+/// State that both microprocesses share. An interrupt concerns all events that arrived before it,
+/// also if their evaluation has not begun.
 #[derive(Debug, Default)]
 struct Calls {
-    /// Events that came and are not served yet.
+    /// Number of events that have arrived and are not served yet.
     waiting: AtomicUsize,
     interrupt: Interrupt,
 }
 
-/// An event that waits. Its user pays for it until it is served.
+/// A waiting event. It is charged to its user until it is served.
 type Waiting = (Event, Reserved);
 
-/// What listens to the user.
+/// The body of `getty-input`.
 struct Ear {
     screen: Screen,
     handle: SessionHandle,
@@ -146,7 +148,7 @@ struct Ear {
 }
 
 impl Ear {
-    /// Reads until the user has gone, and ends his session then.
+    /// Reads until the user disconnects, and then ends the session.
     fn listen(
         &self,
         mut reader: Box<dyn Read + Send>,
@@ -181,14 +183,14 @@ impl Ear {
         self.handle.end();
     }
 
-    /// Charges to the user what has come and waits: events, and bytes of the next one.
+    /// Charges to the user what has arrived and waits: events, and bytes of the next event.
     fn pay(
         &self,
         decoded: Vec<Event>,
         pending: &mut Option<Reserved>,
         pending_bytes: usize,
     ) -> Result<Vec<Waiting>, Overdrawn> {
-        // First what was given back is given back: those bytes are the events' now.
+        // The old charge is released first: its bytes are part of the events now.
         *pending = None;
         *pending = Some(self.account.reserve(pending_bytes)?);
         let pay = |event: Event| {
@@ -198,7 +200,7 @@ impl Ear {
         decoded.into_iter().map(pay).collect()
     }
 
-    /// Gives an event to the getty; `false` where that has ended.
+    /// Passes an event to the getty. Returns `false` if the getty has ended.
     fn pass_on(&self, (event, held): Waiting, events: &Sender<Waiting>) -> bool {
         match event {
             Event::Interrupt => {
@@ -206,7 +208,7 @@ impl Ear {
                 true
             }
             Event::Answer(answer) => {
-                // Who has gone needs no answer: the next read says so.
+                // If the client has disconnected, the next read reports that.
                 let _ = self.screen.wire.send(|out| out.extend_from_slice(&answer));
                 true
             }
@@ -217,19 +219,19 @@ impl Ear {
         }
     }
 
-    /// Stops the evaluation, or the one that is about to begin.
+    /// Stops the running evaluation, or the one that is about to begin.
     fn interrupt(&self) {
         let is_awaited = || self.calls.waiting.load(Ordering::SeqCst) > 0;
         self.calls.interrupt.raise(&self.handle, is_awaited);
     }
 }
 
-/// What a getty goes round in.
+/// The state of a getty's loop.
 struct Loop {
     session: Session,
     screen: Screen,
     calls: Arc<Calls>,
-    /// Lines that are no whole form yet, and what their user pays for them.
+    /// Lines that do not form a complete form yet, and the memory charged for them.
     partial: (GrowingText, Reserved),
 }
 
@@ -250,7 +252,7 @@ impl Loop {
                     names.truncate(NAMES_MAX);
                     self.screen.show(Shown::Names(&names))?;
                 }
-                // They are served where they arrive.
+                // `getty-input` handles these.
                 Event::Interrupt | Event::Answer(_) => {}
             }
             self.calls.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -261,7 +263,7 @@ impl Loop {
         Ok(())
     }
 
-    /// One more line; evaluates what is complete.
+    /// Adds a line, and evaluates the form if it is complete.
     fn line(&mut self, line: &str) -> io::Result<()> {
         let (partial, held) = &mut self.partial;
         let completeness = partial.push_line(line);
@@ -273,7 +275,7 @@ impl Loop {
             _ => {
                 let text = partial.take();
                 let done = self.evaluate(&text, evaluation::evaluate);
-                // Less than before: there is room for it.
+                // Releasing memory always succeeds.
                 let _ = self.partial.1.resize(0);
                 done
             }

@@ -1,21 +1,22 @@
-//! Bencode, the form of nREPL's messages: integers, byte strings, lists, dictionaries.
+//! Bencode, the encoding of nREPL's messages: integers, byte strings, lists, dictionaries.
 //!
 //! ```text
 //!   i-5e    4:eval    l i1e i2e e    d 2:op 4:eval e
 //! ```
 //!
-//! Values are written from a tree. What comes is never made one, whose nodes would take some sixteen times the bytes of the message: a message
-//! stays bytes, until the texts that somebody wants are taken out of it.
+//! Outgoing values are written from a tree. Incoming messages are never parsed into a tree, whose
+//! nodes would take some sixteen times the bytes of the message. A message stays bytes, and the
+//! texts that are needed are extracted from it.
 
 use kyocho_lisp::account::{Account, Reserved};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The longest message.
+/// Longest message.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 2 << 20;
-/// Lists and dictionaries within one another.
+/// Deepest nesting of lists and dictionaries.
 const NESTING_MAX: usize = 32;
-/// Digits of an integer or of a length.
+/// Most digits of an integer or of a length.
 const DIGITS_MAX: usize = 20;
 
 /// A value.
@@ -40,18 +41,18 @@ impl From<String> for Bencode {
 }
 
 impl Bencode {
-    /// A dictionary of these.
+    /// A dictionary with these entries.
     pub(crate) fn dictionary<'a>(entries: impl IntoIterator<Item = (&'a str, Self)>) -> Self {
         let entry = |(key, value): (&str, Self)| (key.as_bytes().to_vec(), value);
         Self::Dictionary(entries.into_iter().map(entry).collect())
     }
 
-    /// A list of texts.
+    /// A list of these texts.
     pub(crate) fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         Self::List(texts.into_iter().map(Self::from).collect())
     }
 
-    /// Adds what it is written as.
+    /// Appends the encoded value to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Integer(number) => out.extend_from_slice(format!("i{number}e").as_bytes()),
@@ -78,7 +79,7 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A whole message, which its user pays for until it is dropped.
+/// A complete message. Its bytes are charged to its user until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Message {
     bytes: Vec<u8>,
@@ -86,10 +87,11 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// The texts of a dictionary under these keys: no more bytes than the message has. Who pays for them is handed on.
+    /// The texts that a dictionary has under these keys. Together they have at most as many bytes
+    /// as the message; the message's charge is returned with them.
     ///
     /// # Errors
-    /// It is no dictionary, or no bencode.
+    /// The message is not a dictionary, or not valid bencode.
     pub(crate) fn texts(
         self,
         keys: &[&'static str],
@@ -97,7 +99,7 @@ impl Message {
         let texts =
             Reader { bytes: &self.bytes, at: 0 }.texts(keys).map_err(|stop| match stop {
                 Stop::Wrong(at) => wrong(at),
-                // Each token of it was seen to be whole.
+                // Every token of the message was complete when it was received.
                 Stop::Incomplete => wrong(self.bytes.len()),
             })?;
         Ok((texts, self.held))
@@ -108,29 +110,32 @@ fn wrong(at: usize) -> String {
     format!("this is no bencode, at byte {at} of the message")
 }
 
-/// Bytes as they come, to whole messages. Each byte is looked at twice at most, however few come at a time.
+/// Splits a stream of bytes into messages. Each byte is examined at most twice, however small the
+/// pieces are.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     pending: Vec<u8>,
-    /// So many bytes of the message were seen to be whole tokens, with so many brackets open behind them.
+    /// Number of bytes of the message that are complete tokens. After them, `open` brackets are
+    /// open.
     seen: usize,
     open: usize,
-    /// The longest message.
+    /// Longest message.
     bytes_max: usize,
-    /// Whose the pending bytes are, where somebody is known.
+    /// The account that is charged for the pending bytes, once the user is known.
     held: Option<(Arc<Account>, Reserved)>,
 }
 
 impl Decoder {
-    /// Of who is not known yet: messages have this many bytes at most, for which nobody pays.
+    /// A decoder for a client that has not yet been identified. Its messages have at most
+    /// `bytes_max` bytes, which are not charged.
     pub(crate) fn of_stranger(bytes_max: usize) -> Self {
         Self { pending: Vec::new(), seen: 0, open: 0, bytes_max, held: None }
     }
 
-    /// This user pays from now on.
+    /// Charges this account from now on.
     ///
     /// # Errors
-    /// What waits is more than he may have.
+    /// The pending bytes exceed the user's limit.
     pub(crate) fn charge(&mut self, account: &Arc<Account>) -> Result<(), String> {
         let held = account.reserve(self.pending.len()).map_err(|error| error.to_string())?;
         self.held = Some((Arc::clone(account), held));
@@ -138,10 +143,10 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes bytes.
+    /// Appends received bytes.
     ///
     /// # Errors
-    /// They are more than their user may have wait.
+    /// The pending bytes exceed the user's limit.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), String> {
         if let Some((_, held)) = &mut self.held {
             held.resize(self.pending.len() + bytes.len()).map_err(|error| error.to_string())?;
@@ -150,10 +155,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// The next whole message; none until more bytes come.
+    /// The next complete message; `None` until more bytes arrive.
     ///
     /// # Errors
-    /// What is no message, or too long: nothing behind it can be understood.
+    /// The bytes are not a message, or the message is too long. The rest of the stream cannot be
+    /// decoded.
     pub(crate) fn next(&mut self) -> Result<Option<Message>, String> {
         match self.whole_message() {
             Ok(()) => self.take().map(Some),
@@ -165,10 +171,10 @@ impl Decoder {
         }
     }
 
-    /// Goes behind the message's last token.
+    /// Advances past the message's last token.
     fn whole_message(&mut self) -> Result<(), Stop> {
         let mut reader = Reader { bytes: &self.pending, at: self.seen };
-        // A message is a dictionary: what begins otherwise is another protocol.
+        // A message is a dictionary. Anything else is another protocol.
         if reader.bytes.first().is_some_and(|&first| first != b'd') {
             return Err(Stop::Wrong(0));
         }
@@ -181,7 +187,7 @@ impl Decoder {
         }
     }
 
-    /// The message that is whole.
+    /// Takes the complete message out of the pending bytes.
     fn take(&mut self) -> Result<Message, String> {
         let rest = self.pending.split_off(self.seen);
         let bytes = core::mem::replace(&mut self.pending, rest);
@@ -198,7 +204,7 @@ impl Decoder {
     }
 }
 
-/// Why there is no value.
+/// Why no value could be read.
 enum Stop {
     Incomplete,
     Wrong(usize),
@@ -214,7 +220,8 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).copied().ok_or(Stop::Incomplete)
     }
 
-    /// Goes behind an integer, a string or a bracket; how many brackets are open there, of `open` before.
+    /// Advances past an integer, a string or a bracket. With `open` brackets open before it,
+    /// returns how many are open after it.
     fn skip_token(&mut self, open: usize) -> Result<usize, Stop> {
         match self.peek()? {
             b'l' | b'd' if open < NESTING_MAX => {
@@ -233,7 +240,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The texts of a dictionary under these keys; what is under others is passed over.
+    /// The texts that a dictionary has under these keys. Other entries are skipped.
     fn texts(&mut self, keys: &[&'static str]) -> Result<BTreeMap<&'static str, String>, Stop> {
         if self.peek()? != b'd' {
             return Err(Stop::Wrong(self.at));
@@ -254,11 +261,12 @@ impl<'a> Reader<'a> {
         Ok(texts)
     }
 
-    /// Goes behind a value of which every token is known to be whole: so it nests no deeper than they may.
+    /// Advances past a value whose tokens are known to be complete, so its nesting is within the
+    /// bound.
     fn pass_value(&mut self) -> Result<(), Stop> {
         let bracket = self.peek()?;
         if !matches!(bracket, b'l' | b'd') {
-            // One that closes here closes nothing.
+            // A closing bracket here has no opening one.
             return if bracket == b'e' {
                 Err(Stop::Wrong(self.at))
             } else {
@@ -276,7 +284,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Digits, up to this byte.
+    /// Reads digits up to the byte `end`.
     fn number(&mut self, end: u8) -> Result<i64, Stop> {
         let from = self.at;
         while self.peek()? != end {
