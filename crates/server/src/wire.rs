@@ -1,10 +1,11 @@
-//! The way to a user, for all who write to him: encoded, sent whole, in order.
+//! Sends to a user's client, for several writers: messages are encoded, and sent whole and in
+//! order.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::Shutdown;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is sent at a time of what a program writes.
+/// Most bytes of a program's output in one message.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 
 /// The sending half of a connection. A write that a signal interrupts has sent nothing.
@@ -15,30 +16,31 @@ pub(crate) trait Outlet: Write + Send {
 
 impl Outlet for std::os::unix::net::UnixStream {
     fn hang_up(&self) {
-        // The user was quicker.
+        // The client may have closed it already.
         let _ = self.shutdown(Shutdown::Both);
     }
 }
 
 impl Outlet for std::net::TcpStream {
     fn hang_up(&self) {
-        // The user was quicker.
+        // The client may have closed it already.
         let _ = self.shutdown(Shutdown::Both);
     }
 }
 
-/// The way. Clones are the same.
+/// The sender. All clones send to the same client.
 #[derive(Clone)]
 pub(crate) struct Wire(Arc<Mutex<Line>>);
 
 struct Line {
     writer: Box<dyn Outlet>,
-    /// Encoded and not sent yet: less than what one message is.
+    /// Encoded bytes that are not sent yet: less than one message.
     pending: Vec<u8>,
 }
 
 impl Line {
-    /// Sends what is pending. A user who does not take it is gone: the session's other half is told.
+    /// Sends the pending bytes. If the client does not accept them, the connection is closed, so
+    /// its reader ends as well.
     fn flush(&mut self) -> io::Result<()> {
         let sent = self.send();
         if sent.as_ref().is_err_and(|error| error.kind() != ErrorKind::Interrupted) {
@@ -67,7 +69,7 @@ impl Wire {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends what `encode` adds.
+    /// Sends what `encode` appends.
     pub(crate) fn send(&self, encode: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let mut line = self.lock();
         encode(&mut line.pending);
@@ -79,7 +81,8 @@ impl Wire {
         }
     }
 
-    /// Sends the beginning of what a program writes, from Lisp threads: an interrupted write has taken nothing, or all.
+    /// Sends the beginning of `bytes`, which a Lisp thread writes. Returns how many bytes were
+    /// taken: none if interrupted before, all or the bound otherwise.
     pub(crate) fn write(
         &self,
         bytes: &[u8],
@@ -90,7 +93,7 @@ impl Wire {
         let count = whole_characters(bytes, OUTPUT_BYTES_MAX);
         encode(&String::from_utf8_lossy(&bytes[..count]), &mut line.pending);
         match line.flush() {
-            // The rest goes before whatever is written next.
+            // The rest of the message is sent before the next one.
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(count),
             result => result.map(|()| count),
         }
@@ -101,13 +104,13 @@ impl Wire {
         self.lock().flush()
     }
 
-    /// Ends the connection: its other half reads no more.
+    /// Closes the connection, so its reader ends.
     pub(crate) fn hang_up(&self) {
         self.lock().writer.hang_up();
     }
 }
 
-/// How many bytes to take so that no character is cut.
+/// The largest number of bytes up to `most` that splits no character.
 fn whole_characters(bytes: &[u8], most: usize) -> usize {
     if bytes.len() <= most {
         return bytes.len();

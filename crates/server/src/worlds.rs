@@ -1,25 +1,27 @@
-//! Users' worlds: images in one folder, one a user. A session begins with its user's, and `(save-image)` without a file's name keeps it.
+//! Users' worlds: images in one folder, one for each user. A session begins with its user's world,
+//! and `(save-image)` without a file name saves it.
 //!
-//! Each session has a world of its own; who has several at a time keeps the one that he saves last.
+//! Each session has a world of its own. If a user saves from several sessions, the last one is
+//! kept.
 
 use crate::evaluation::{Interrupt, await_end};
 use kyocho_lisp::system::Session;
 use std::path::PathBuf;
 
-/// Where one user's sessions find their world.
+/// Where the sessions of one user find their world.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct World {
-    /// His own, which may not be there yet.
+    /// The user's own image, which need not exist yet.
     pub(crate) own: Option<PathBuf>,
-    /// What everybody begins with who has none.
+    /// The image for users without one.
     pub(crate) first: Option<PathBuf>,
 }
 
 impl World {
-    /// Has the session begin with it, as a microprocess.
+    /// Lets the session begin with the world. Call as a microprocess.
     ///
     /// # Errors
-    /// The world is there and cannot be had. It is kept as it is: the session has no place to save to.
+    /// The image exists and cannot be loaded. It is not changed, and the session cannot save.
     pub(crate) fn enter(&self, session: &mut Session) -> Result<(), String> {
         let own = self.own.as_ref().filter(|own| own.exists());
         if let Some(image) = own.or(self.first.as_ref()) {
@@ -31,7 +33,7 @@ impl World {
         Ok(())
     }
 
-    /// `(save-image)` in the session keeps it.
+    /// Makes `(save-image)` in the session save to the user's own image.
     pub(crate) fn is_saved_by(&self, session: &Session) {
         if let Some(own) = &self.own {
             session.set_image(own);

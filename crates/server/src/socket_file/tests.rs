@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
-/// A folder of a test's own, which goes with it.
+/// A folder of one test, removed with this value.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -58,7 +58,7 @@ fn what_is_no_socket_stays() {
 #[test]
 fn a_dead_servers_socket_is_replaced_and_a_live_ones_is_not() {
     let folder = Folder::new("dead-server");
-    // As long as a path of a socket may be.
+    // The longest path that a socket may have.
     let path = folder.0.join("s".repeat(106 - folder.0.as_os_str().len()));
     drop(UnixListener::bind(&path).unwrap());
     let (_listener, file) = listen(&path).unwrap();
@@ -119,7 +119,7 @@ fn what_came_in_between_gets_its_name_back() {
     let path = folder.0.join("s");
     drop(UnixListener::bind(&path).unwrap());
     let place = Place::of(&path).unwrap();
-    // As if the name had become this after the first look.
+    // As if the name had become this after the first check.
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "precious").unwrap();
     let error = place.take_over().unwrap_err();

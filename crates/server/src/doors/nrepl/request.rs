@@ -1,11 +1,11 @@
-//! A request of an editor: the texts in its message that some operation wants.
+//! A request of an editor: the texts of its message that some operation uses.
 
 use super::answers::Heading;
 use super::bencode::Message;
 use kyocho_lisp::account::Reserved;
 use std::collections::BTreeMap;
 
-/// What operations look at; everything else in a message is dropped when it comes.
+/// The keys that operations use. All other entries of a message are dropped.
 const KEYS: &[&str] = &[
     "code",
     "file",
@@ -21,10 +21,10 @@ const KEYS: &[&str] = &[
     "symbol",
     TOKEN,
 ];
-/// Under which who comes by TCP shows that he may come in.
+/// The key of the token that identifies a client by TCP.
 const TOKEN: &str = "token";
 
-/// A request. Its user pays for its bytes until it is dropped.
+/// A request. Its bytes are charged to its user until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Request {
     texts: BTreeMap<&'static str, String>,
@@ -33,7 +33,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// # Errors
-    /// It is no dictionary.
+    /// The message is not a dictionary.
     pub(super) fn of(message: Message) -> Result<Self, String> {
         let (texts, held) = message.texts(KEYS)?;
         Ok(Self { texts, _held: held })

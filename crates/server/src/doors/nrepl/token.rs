@@ -1,5 +1,5 @@
-//! The token that an editor shows which comes by TCP: no kernel tells there who comes. It stands in a file that only who runs the server may read, as
-//! Jupyter's key does.
+//! The token of editors that connect by TCP, where no kernel reports the user. It is in a file that
+//! only the user who runs the server may read, like Jupyter's key.
 
 use core::net::SocketAddr;
 use sha2::{Digest, Sha256};
@@ -10,21 +10,22 @@ use std::path::{Path, PathBuf};
 
 const TOKEN_BYTES: usize = 32;
 
-/// A token, another one each time that a server listens.
+/// A token. Each listening server makes a new one.
 #[derive(Debug)]
 pub(crate) struct Token(Sha256Hash);
 
 type Sha256Hash = [u8; 32];
 
-/// The file with a token: gone when this is dropped.
+/// The file with the token. Removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TokenFile(PathBuf);
 
 impl Token {
-    /// Makes one for a server that listens at `address`, and its file in the user's own folder.
+    /// Makes a token for a server that listens on `address`, and writes its file in the user's own
+    /// folder.
     ///
     /// # Errors
-    /// There is no such folder; the host has no random numbers.
+    /// There is no such folder, or the host has no random numbers.
     pub(crate) fn make(address: SocketAddr) -> io::Result<(Self, TokenFile)> {
         let mut secret = [0; TOKEN_BYTES];
         getrandom::fill(&mut secret).map_err(|error| io::Error::other(error.to_string()))?;
@@ -35,17 +36,18 @@ impl Token {
         Ok((Self(Sha256::digest(text).into()), TokenFile(path)))
     }
 
-    /// Whether it is the one that was shown. The time that this takes tells nothing: hashes are compared.
+    /// Whether `shown` is the token. Hashes are compared, so the time of the comparison reveals
+    /// nothing.
     pub(super) fn is(&self, shown: &str) -> bool {
         let shown: Sha256Hash = Sha256::digest(shown.trim()).into();
         self.0 == shown
     }
 }
 
-/// Writes a file that only its owner may read, in a folder that only he may enter.
+/// Writes a file that only its owner may read, in a folder that only its owner may enter.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     match fs::remove_file(path) {
-        // A dead server's, which listened at this port.
+        // Removes the file of a dead server that listened on this port.
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
@@ -61,7 +63,7 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // Gone already: that is what was wanted.
+        // The file may be gone already, which is as good.
         let _ = fs::remove_file(&self.0);
     }
 }

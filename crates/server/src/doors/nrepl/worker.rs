@@ -1,4 +1,4 @@
-//! What serves the requests of one nREPL session, on a microprocess of its own.
+//! Serves the requests of one nREPL session, on a microprocess of its own.
 
 use super::answers::{Answers, Heading};
 use super::bencode::Bencode;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-/// Names that a completion lists.
+/// Most names that a completion lists.
 const NAMES_MAX: usize = 500;
 
 /// Serves the requests of one session, one after the other.
@@ -28,10 +28,10 @@ impl Worker {
         Self { session, answers, state, failed: None }
     }
 
-    /// Takes the world that it is to begin with, and answers who asked for it.
+    /// Receives the world to begin with, and answers the request `clone`.
     ///
     /// # Errors
-    /// There is none, as he has been told; or he has gone.
+    /// There is no world, which the answer has reported, or the client has disconnected.
     pub(super) fn begin(&mut self, beginning: Beginning, name: &str) -> io::Result<()> {
         let Beginning::CopyOf(copy, heading) = beginning else { return Ok(()) };
         let copy = copy.recv().unwrap_or_else(|_| Err("the session has ended".to_owned()));
@@ -50,7 +50,7 @@ impl Worker {
         }
     }
 
-    /// A copy of the session's world, or why there can be none.
+    /// A copy of the session's world, or why it cannot be copied.
     fn copy(&mut self) -> Result<WorldCopy, String> {
         let begin = |on_end| self.session.begin_copy(on_end);
         let ended = await_end(begin, &self.session.handle(), &Interrupt::default());
@@ -62,7 +62,7 @@ impl Worker {
             let request = match order {
                 Order::Serve(request) => request,
                 Order::Copy(to) => {
-                    // Who wanted it has gone with his connection.
+                    // The receiver's connection may have ended.
                     let _ = to.send(self.copy());
                     continue;
                 }
@@ -106,7 +106,8 @@ impl Worker {
         let result = evaluate(&mut self.session, code, source, &self.state.interrupt);
         self.session.flush_output();
         if self.session.exit_code().is_some() {
-            // Who has his answer finds it among the sessions no more.
+            // Set before the answer is sent, so a client that has the answer no longer finds the
+            // session.
             self.state.is_over.store(true, Ordering::Release);
         }
         match result {
@@ -142,7 +143,7 @@ impl Worker {
         self.answers.done(heading, [("completions", candidates)], &[])
     }
 
-    /// What a name stands for, printed; nothing is evaluated but the name.
+    /// Sends the value of a name, printed. Only the name is evaluated.
     fn look_up(&mut self, heading: &Heading, name: Option<&str>) -> io::Result<()> {
         let known = name.filter(|name| self.session.names(name).iter().any(|known| known == name));
         let Some(name) = known else {
@@ -152,7 +153,7 @@ impl Worker {
         let value = evaluate(&mut self.session, name, "nrepl", &self.state.interrupt);
         let meaning = match value {
             Ok(evaluation) => evaluation.values.join(" "),
-            // A word of the syntax.
+            // The name is a keyword of the syntax.
             Err(report) => report.message().to_owned(),
         };
         let parameters = self.session.parameters_of(name).map(|lists| {
@@ -166,7 +167,7 @@ impl Worker {
         self.answers.done(heading, [("info", info)], &[])
     }
 
-    /// Who called whom in what failed last.
+    /// Sends the stack of the evaluation that failed last.
     fn tell_failure(&self, heading: &Heading) -> io::Result<()> {
         let Some(report) = &self.failed else {
             return self.answers.done(heading, [], &["no-error"]);
@@ -182,7 +183,7 @@ impl Worker {
     }
 }
 
-/// A caller as the report writes it, `in NAME at FILE:LINE:COLUMN`, in parts.
+/// Splits a line of a report, `in NAME at FILE:LINE:COLUMN`, into its parts.
 fn frame(caller: &str) -> Bencode {
     let caller = caller.strip_prefix("in ").unwrap_or(caller);
     let (name, place) = caller.split_once(" at ").unwrap_or((caller, ""));

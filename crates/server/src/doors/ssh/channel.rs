@@ -1,4 +1,4 @@
-//! What a channel is for: a prompt on a terminal, or one text to evaluate.
+//! The two uses of an SSH channel: a prompt on a terminal, or one text to evaluate.
 
 use super::Arrival;
 use super::terminal::{Size, Terminal};
@@ -16,13 +16,13 @@ use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc::Sender;
 
-/// The exit status where there was no session, as `ssh` has it for its own failures.
+/// Exit status if there was no session. `ssh` uses it for its own failures.
 const FAILED: u32 = 255;
-/// Standard error, among a channel's streams.
+/// The number of standard error among a channel's streams.
 const STANDARD_ERROR: u32 = 1;
 const CONTROL_C: u8 = 3;
 
-/// Whose channel it is.
+/// The client of a channel.
 pub(super) struct Visitor {
     pub(super) user: String,
     pub(super) register: Arc<Register>,
@@ -30,7 +30,7 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    /// Our end of a connection to a getty.
+    /// Connects to a new getty. Returns the client's end.
     async fn enter(&self) -> io::Result<StdStream> {
         let (ours, stream) = StdStream::pair()?;
         let arrival = Arrival { user: self.user.clone(), stream };
@@ -59,7 +59,7 @@ pub(super) async fn serve(channel: Channel<Msg>, visitor: Visitor) {
                     Some((term, size)) => prompt(&mut input, &output, &visitor, &term, size).await,
                     None => match read_text(&mut input, &visitor).await {
                         Ok(Some((text, held))) => {
-                            // It is charged where it arrives: a session keeps it from here on.
+                            // From here on the session charges the text.
                             drop(held);
                             evaluate(&mut input, &output, &visitor, &text, false).await
                         }
@@ -76,11 +76,11 @@ pub(super) async fn serve(channel: Channel<Msg>, visitor: Visitor) {
             Some(_) => {}
         }
     };
-    // Where the client has gone it does not want to know.
+    // The client may have disconnected; then the status is not needed.
     let _ = end(&output, ended).await;
 }
 
-/// Tells the client what it came to, and hangs up.
+/// Sends the exit status to the client, and closes the channel.
 async fn end(output: &ChannelWriteHalf<Msg>, ended: io::Result<u32>) -> Result<(), russh::Error> {
     let status = match ended {
         Ok(status) => status,
@@ -95,7 +95,7 @@ async fn end(output: &ChannelWriteHalf<Msg>, ended: io::Result<u32>) -> Result<(
     output.close().await
 }
 
-/// A prompt: what `kyocho connect` on a terminal is, until it ends or the client has gone.
+/// Runs a prompt (`kyocho connect` on a terminal) until it ends or the client disconnects.
 async fn prompt(
     input: &mut ChannelReadHalf,
     output: &ChannelWriteHalf<Msg>,
@@ -132,7 +132,8 @@ async fn prompt(
     terminal.end().await
 }
 
-/// The whole of what a client without a terminal sends, for which its user pays; none where it goes before its end.
+/// Reads everything that a client without a terminal sends. The bytes are charged to its user.
+/// `None` if the client disconnects before the end.
 async fn read_text(
     input: &mut ChannelReadHalf,
     visitor: &Visitor,
@@ -143,7 +144,7 @@ async fn read_text(
     let mut text = Vec::new();
     loop {
         match input.wait().await {
-            // What is too long is told by the session, which counts as well.
+            // The session reports a text that is too long. It counts the bytes as well.
             Some(ChannelMsg::Data { data }) if text.len() <= TEXT_BYTES_MAX => {
                 held.resize(text.len() + data.len()).map_err(io::Error::other)?;
                 text.extend_from_slice(&data);
@@ -157,7 +158,7 @@ async fn read_text(
     }
 }
 
-/// Has one text evaluated: what it writes and comes to goes to standard output, its error to standard error.
+/// Evaluates one text. Output and values are sent to standard output, the error to standard error.
 async fn evaluate(
     input: &mut ChannelReadHalf,
     output: &ChannelWriteHalf<Msg>,

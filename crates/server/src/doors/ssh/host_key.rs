@@ -1,4 +1,5 @@
-//! The key by which clients know this host: Ed25519, made on first use, for its owner alone.
+//! The key by which clients recognise this host: Ed25519, made on first use, readable by its owner
+//! only.
 
 use crate::state;
 use russh::keys::PrivateKey;
@@ -10,13 +11,13 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 const NAME: &str = "ssh_host_ed25519_key";
-/// Rights of others.
+/// The rights of group and others.
 const OTHERS: u32 = 0o077;
 
-/// The key.
+/// Reads the key, or makes it.
 ///
 /// # Errors
-/// There is no place for it; it is no key; others may read it.
+/// There is no folder for it, the file is not a key, or other users may read it.
 pub(super) fn get() -> io::Result<PrivateKey> {
     let folder = state::folder()
         .ok_or_else(|| io::Error::other("no place for a host key: set XDG_STATE_HOME or HOME"))?;
@@ -32,7 +33,7 @@ pub(super) fn get() -> io::Result<PrivateKey> {
     }
 }
 
-/// What users compare with what their client shows.
+/// The fingerprint, as clients show it to their users.
 pub(super) fn fingerprint(key: &PrivateKey) -> String {
     key.fingerprint(HashAlg::Sha256).to_string()
 }
@@ -50,11 +51,12 @@ fn make(path: &Path) -> io::Result<()> {
     getrandom::fill(&mut seed).map_err(|error| io::Error::other(error.to_string()))?;
     let key = PrivateKey::from(Ed25519Keypair::from_seed(&seed));
     let text = key.to_openssh(LineEnding::LF).map_err(io::Error::other)?;
-    // Whole or not at all: another server may start at the same time, and the first key stays.
+    // The file appears complete or not at all. If another server starts at the same time, the first
+    // key stays.
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     let linked = file.write_all(text.as_bytes()).and_then(|()| fs::hard_link(&new, path));
-    // Its other name is the key's; one that was not linked is nobody's.
+    // The key has its own name now. If it was not linked, another server's key is used.
     let _ = fs::remove_file(&new);
     match linked {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),

@@ -1,4 +1,4 @@
-//! Who a client is, and what channels it opens.
+//! Identifies a client, and opens its channels.
 
 use super::Host;
 use super::channel::{self, Visitor};
@@ -11,20 +11,20 @@ use russh::{Channel, ChannelId, ChannelOpenFailure, Pty};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Sessions of one connection: a client may share it.
+/// Most sessions of one connection. A client may share its connection.
 const CHANNELS_MAX: usize = 10;
 
-/// Who a client is, and how it has proved that.
+/// The user that a client has proved to be, and the key that proved it.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) user: String,
     pub(super) key: PublicKey,
 }
 
-/// One connection's state.
+/// The state of one connection.
 pub(super) struct Login {
     host: Host,
-    /// Told who it is once the client is in.
+    /// Receives the identity once the client has logged in.
     told: Option<oneshot::Sender<Identity>>,
     identity: Option<Identity>,
     channels: Arc<Room>,
@@ -65,7 +65,7 @@ impl Handler for Login {
 
     async fn auth_succeeded(&mut self, _: &mut Session) -> Result<(), Self::Error> {
         if let (Some(told), Some(identity)) = (self.told.take(), &self.identity) {
-            // Who waited for it has hung up on the client.
+            // The receiver may have closed the connection already.
             let _ = told.send(identity.clone());
         }
         Ok(())
@@ -95,7 +95,8 @@ impl Handler for Login {
         Ok(())
     }
 
-    // What is asked for goes to the channel's task; here it is only confirmed, in the order in which the client asks.
+    // Requests are passed to the channel's task. Here they are only confirmed, in the client's
+    // order.
 
     async fn pty_request(
         &mut self,

@@ -1,4 +1,4 @@
-//! A pseudo-terminal with `kyocho connect` on it: what edits a remote user's lines.
+//! A pseudo-terminal with `kyocho connect` on it, which edits the lines of a remote user.
 
 use crate::state;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -12,13 +12,13 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::process::{Child, Command};
 
-/// This very program, also where its file was replaced since.
+/// The running program, even if its file was replaced since it started.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 const READ_BYTES: usize = 8192;
-/// A terminal's name that is longer is none.
+/// Longest accepted name of a terminal type.
 const NAME_BYTES_MAX: usize = 64;
 
-/// How large a terminal is, in characters.
+/// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     columns: u16,
@@ -26,7 +26,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// What a client says, within bounds.
+    /// The size that a client requests, within bounds.
     pub(super) fn new(columns: u32, rows: u32) -> Self {
         let bounded = |count| u16::try_from(count).unwrap_or(u16::MAX);
         Self { columns: bounded(columns), rows: bounded(rows) }
@@ -37,9 +37,9 @@ impl Size {
     }
 }
 
-/// The terminal. The program on it ends when this is dropped.
+/// The terminal. Its program is ended when this is dropped.
 pub(super) struct Terminal {
-    /// Our side.
+    /// The server's side of the terminal.
     master: AsyncFd<OwnedFd>,
     program: Child,
 }
@@ -60,7 +60,8 @@ impl Terminal {
         tcsetwinsize(&master, size.as_host_has_it())?;
         rustix::io::ioctl_fionbio(&master, true)?;
         let mut command = Command::new(OWN_PROGRAM);
-        // Its standard input is the connection; it makes the terminal its own.
+        // The program's standard input is the connection. It makes the terminal its controlling
+        // terminal.
         command.arg0("kyocho").args(["connect", "--handed"]).env_clear();
         command.env("TERM", if is_terminal_name(name) { name } else { "dumb" });
         if let Some(file) = history_file(user) {
@@ -71,13 +72,13 @@ impl Terminal {
         Ok(Self { master: registered(master)?, program })
     }
 
-    /// What the program shows; none once it has ended.
+    /// Reads output of the program. `None` once it has ended.
     pub(super) async fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let mut buffer = vec![0; READ_BYTES];
         let reading = |master: &OwnedFd| Ok(rustix::io::read(master, buffer.as_mut_slice())?);
         match self.master.async_io(Interest::READABLE, reading).await {
             Ok(0) => Ok(None),
-            // Nobody has the other side open any more.
+            // No process has the other side open any more.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
                 Ok(None)
             }
@@ -89,7 +90,7 @@ impl Terminal {
         }
     }
 
-    /// What the user types.
+    /// Writes what the user types.
     pub(super) async fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let writing = |master: &OwnedFd| Ok(rustix::io::write(master, bytes)?);
@@ -99,7 +100,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// The user's window has another size: the program is told.
+    /// Sets a new size of the window, which notifies the program.
     pub(super) fn resize(&self, size: Size) -> io::Result<()> {
         Ok(tcsetwinsize(&self.master, size.as_host_has_it())?)
     }
@@ -121,13 +122,13 @@ fn registered(master: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(master, Interest::READABLE | Interest::WRITABLE)
 }
 
-/// Whether a client's word may be the name of a terminal.
+/// Whether a text from a client is acceptable as the name of a terminal type.
 fn is_terminal_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '+');
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain)
 }
 
-/// Where a user's history is kept; none where there is no place for it.
+/// The file for a user's history. `None` if there is no folder for it.
 fn history_file(user: &str) -> Option<PathBuf> {
     let folder = state::folder()?.join("history-of");
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;

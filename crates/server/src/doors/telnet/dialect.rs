@@ -1,11 +1,13 @@
-//! A plain terminal at the other end, as telnet (RFC 854) and netcat give it: lines come in, text goes out.
+//! The protocol of plain terminals, as telnet (RFC 854) and netcat provide them: lines are
+//! received, text is sent.
 //!
-//! The terminal edits its lines itself: every option is refused. Commands of the protocol are left out of the text; "interrupt
-//! process", which a telnet client sends for Ctrl-C, stops the evaluation, and so does the control character. A client that has sent it
-//! shows nothing until its question for a timing mark (RFC 860), which it sends along, is answered.
+//! The terminal edits its lines itself: every option is refused. Commands of the protocol are
+//! removed from the text. "Interrupt process", which a telnet client sends for Ctrl-C, stops the
+//! evaluation, and so does the control character. After that command the client shows no output
+//! until it gets an answer to its question for a timing mark (RFC 860), which it sends along.
 //!
-//! Anybody on the machine, and any page in a browser there, can send something to this door: what does not begin as text at a terminal does
-//! ends the connection ([`other_protocol`]).
+//! Any program on the machine, and any page in a browser there, can connect to this port. If the
+//! first bytes are not text of a terminal, the connection is closed ([`other_protocol`]).
 
 use super::other_protocol;
 use crate::dialect::{Decode, Encode, Event, Lines, Outcome, Shown, TEXT_BYTES_MAX};
@@ -21,35 +23,35 @@ const INTERRUPT_PROCESS: u8 = 244;
 const SUBNEGOTIATION_END: u8 = 240;
 const CONTROL_C: u8 = 3;
 
-/// Where in a command the bytes are.
+/// Position within a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Text,
     Command,
-    /// Behind a command that names an option.
+    /// After a command that names an option.
     Option(u8),
     Subnegotiation,
     SubnegotiationCommand,
 }
 
-/// What a byte completes.
+/// The effect of a byte.
 enum Step {
     Nothing,
     Text(u8),
     Interrupt,
-    /// What the client is answered.
+    /// The answer to the client.
     Answer([u8; 3]),
 }
 
-/// Bytes to events.
+/// Decodes bytes into events.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     state: State,
     lines: Lines,
-    /// Something has come, which is text.
+    /// The first byte of text has arrived.
     is_begun: bool,
-    /// The first line was one of a terminal.
+    /// The first line was checked: it is one of a terminal.
     is_believed: bool,
 }
 
@@ -88,7 +90,7 @@ fn event(line: &[u8]) -> Event {
 }
 
 impl Decoder {
-    /// Looks at the first line.
+    /// Checks the first line.
     fn believe(&mut self, line: &[u8]) -> Result<(), String> {
         if !self.is_believed && other_protocol::is_http_request(line) {
             return Err("this is no web server".to_owned());
@@ -101,7 +103,7 @@ impl Decoder {
         let (state, step) = match (self.state, byte) {
             (State::Text, COMMAND) => (State::Command, Step::Nothing),
             (State::Text, CONTROL_C) => (State::Text, Step::Interrupt),
-            // A carriage return is followed by this where no newline is meant.
+            // A carriage return that is not a newline is followed by a zero byte.
             (State::Text, 0) => (State::Text, Step::Nothing),
             (State::Text, text) => (State::Text, Step::Text(text)),
             (State::Command, COMMAND) => (State::Text, Step::Text(COMMAND)),
@@ -121,7 +123,7 @@ impl Decoder {
     }
 }
 
-/// A timing mark is given, every option refused. Refusals are not answered (RFC 854).
+/// A timing mark is given; every option is refused. Refusals are not answered (RFC 854).
 fn answer(command: u8, option: u8) -> Step {
     match (command, option) {
         (DO, TIMING_MARK) => Step::Answer([COMMAND, WILL, TIMING_MARK]),
@@ -131,7 +133,7 @@ fn answer(command: u8, option: u8) -> Step {
     }
 }
 
-/// The server's mouth.
+/// Encodes text for the terminal.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder;
 
@@ -157,7 +159,7 @@ impl Encode for Encoder {
     }
 }
 
-/// Text as a network terminal takes it.
+/// Appends text with the line ends of a network terminal.
 fn text(text: &str, out: &mut Vec<u8>) {
     for byte in text.bytes() {
         match byte {

@@ -1,26 +1,28 @@
-//! What a client says first that takes a door of text for another service's.
+//! Recognises clients that mistake a text protocol's port for that of another service.
 //!
-//! A page in a browser can have it connect to any port of this machine, and chooses much of what it sends: for a door that evaluates lines, the
-//! body of a request is a program. What it cannot choose is how a request begins: with a line `METHOD TARGET HTTP/VERSION` (RFC 9112, §3;
-//! WebSocket and HTTP/2 begin so too), with the record of a TLS handshake (RFC 8446, §5.1), or with the two zero bits of STUN and TURN
-//! (RFC 8489, §5). A connection that begins so ends before anything in it is evaluated.
+//! A page in a browser can make it connect to any port of this machine, and chooses much of what it
+//! sends. A service that evaluates lines would execute the body of such a request. But the page
+//! cannot choose how a request begins: with a line `METHOD TARGET HTTP/VERSION` (RFC 9112, §3;
+//! WebSocket and HTTP/2 begin so too), with the record of a TLS handshake (RFC 8446, §5.1), or with
+//! the two zero bits of STUN and TURN (RFC 8489, §5). A connection that begins so is closed before
+//! anything in it is evaluated.
 
 const ESCAPE: u8 = 0x1b;
-/// Ends the evaluation; a plain terminal may send it first.
+/// Ctrl-C: ends an evaluation. A plain terminal may send it first.
 const CONTROL_C: u8 = 3;
-/// Begins a command of telnet.
+/// The first byte of a telnet command.
 const TELNET_COMMAND: u8 = 255;
 
 /// Whether text at a terminal can begin with this byte.
 pub(super) fn begins_text(byte: u8) -> bool {
     match byte {
         CONTROL_C | 4 | b'\t' | b'\n' | b'\r' | ESCAPE | TELNET_COMMAND => true,
-        // Not those that continue a character of UTF-8, or are none of its bytes.
+        // Excludes bytes that continue a UTF-8 character, and bytes that UTF-8 does not use.
         _ => matches!(byte, b' '..=0x7f | 0xc2..=0xf4),
     }
 }
 
-/// Whether a line is the first of an HTTP request, of whatever method and version.
+/// Whether a line is the first of an HTTP request, with any method and version.
 pub(super) fn is_http_request(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let words = || line.split(u8::is_ascii_whitespace);
@@ -29,7 +31,7 @@ pub(super) fn is_http_request(line: &[u8]) -> bool {
         && words().next_back().is_some_and(|last| last.to_ascii_uppercase().starts_with(b"HTTP/"))
 }
 
-/// A byte that a method's name may have (RFC 9110, §5.6.2).
+/// Whether a method's name may contain this byte (RFC 9110, §5.6.2).
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -65,7 +65,7 @@ fn what_is_no_message_is_refused() {
         decoder.feed(text.as_bytes()).unwrap();
         decoder.next().expect_err(text);
     }
-    // One that begins with an empty message ends behind that.
+    // A stream that begins with an empty dictionary (`de`) is refused after it.
     let mut decoder = stranger();
     decoder.feed(b"delete / HTTP/1.1").unwrap();
     assert_eq!(texts(decoder.next().unwrap().unwrap()), BTreeMap::new());
