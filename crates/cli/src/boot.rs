@@ -1,18 +1,19 @@
-//! Booting, with one line a service as it comes up.
+//! Boots the Lisp system, and prints one line for each service as it starts.
 
 use crate::terminal;
 use kyocho_lisp::system::{Options, System};
 
-/// How much the boot says.
+/// What the boot prints.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Voice {
-    /// One line a service.
+    /// One line for each service.
     Services,
-    /// Nothing unless it fails.
+    /// Nothing, unless it fails.
     Quiet,
 }
 
-/// Boots the system with the world that the options name, or says why it could not.
+/// Boots the system and loads the image that the options name. Prints the reason and returns `None`
+/// if that fails.
 pub(crate) fn boot_world(options: Options, voice: Voice) -> Option<System> {
     let image = options.image.clone();
     let mut system = boot(options, voice)?;
@@ -25,7 +26,7 @@ pub(crate) fn boot_world(options: Options, voice: Voice) -> Option<System> {
     Some(system)
 }
 
-/// Boots the system, or says why it could not.
+/// Boots the system. Prints the reason and returns `None` if that fails.
 pub(crate) fn boot(options: Options, voice: Voice) -> Option<System> {
     let mut say = |line: &kyocho_lisp::system::ServiceLine| {
         if voice == Voice::Services {

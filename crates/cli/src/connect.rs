@@ -1,8 +1,8 @@
-//! `kyocho connect`: a session in a server, with the line edited here.
+//! `kyocho connect`: a session in a server. This process edits the lines.
 //!
 //! ```text
-//!   main thread: edits a line ──eval──► server          listener: shows output at once; what an
-//!        ▲                                              evaluation came to goes to the main thread
+//!   main thread: edits a line ──eval──► server          listener: shows output at once; passes the
+//!        ▲                                              result of an evaluation to the main thread
 //!        └───────────────answers──────────── listener ◄─ server
 //! ```
 
@@ -18,15 +18,15 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The longest message of a server: an evaluation's values.
+/// Longest message of a server: the values of an evaluation.
 const LINE_BYTES_MAX: u64 = 1 << 30;
 const STACK_BYTES: usize = 1 << 20;
 
-/// Where the server is.
+/// How to reach the server.
 pub(crate) enum Server {
-    /// Behind this socket, or the user's own.
+    /// By this socket, or by default the user's own.
     At(Option<PathBuf>),
-    /// It has handed the connection over, and a terminal.
+    /// The server has started this process with the connection and a terminal.
     Handed,
 }
 
@@ -64,7 +64,8 @@ fn knock(socket: Option<PathBuf>) -> Result<UnixStream, String> {
         .map_err(|error| format!("{}: {error} (is `kyocho serve` running there?)", path.display()))
 }
 
-/// The connection is standard input; the terminal, standard output, becomes this process's own and its standard input.
+/// Takes the connection from standard input. The terminal on standard output becomes this process's
+/// controlling terminal and its standard input.
 fn take_over() -> io::Result<UnixStream> {
     let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     rustix::process::setsid()?;
@@ -73,14 +74,14 @@ fn take_over() -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// What the server answers, output aside.
+/// The server's answers, except output.
 enum Answer {
     Welcome(String),
     Done { values: Vec<String>, error: Option<String>, exit: Option<u8> },
     Names(Vec<String>),
 }
 
-/// The connection. Clones are the same.
+/// The connection. All clones use the same one.
 #[derive(Clone)]
 struct Client {
     writer: Arc<Mutex<UnixStream>>,
@@ -105,19 +106,20 @@ impl Client {
         answers.recv().unwrap_or_else(|_| Err(io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// Has a text evaluated and shows what it came to; the exit code, if it left the session; and whether it failed.
+    /// Evaluates a text in the session and shows the values or the error. Returns the exit code, if
+    /// the text ended the session, and whether it failed.
     fn evaluate(&self, text: &str) -> io::Result<(Option<u8>, bool)> {
         self.ask(&Ask::Eval { text: text.to_owned() })?;
         self.ended()
     }
 
-    /// The same for a text of which the server shows values as output.
+    /// The same, but the server sends the values as part of the output.
     fn run(&self, text: &str) -> io::Result<(Option<u8>, bool)> {
         self.ask(&Ask::Run { text: text.to_owned() })?;
         self.ended()
     }
 
-    /// Waits for the end of what is evaluated, as [`evaluate`](Self::evaluate) tells.
+    /// Waits for the end of the evaluation. Returns the same as [`evaluate`](Self::evaluate).
     fn ended(&self) -> io::Result<(Option<u8>, bool)> {
         loop {
             if let Answer::Done { values, error, exit } = self.answer()? {
@@ -138,7 +140,7 @@ impl Client {
     }
 }
 
-/// Shows output as it comes, and hands on the rest, until the connection ends.
+/// Shows output as it arrives, and passes on all other messages, until the connection ends.
 fn listen(stream: UnixStream, answers: &Sender<io::Result<Answer>>) {
     let mut reader = BufReader::new(stream);
     loop {
@@ -182,7 +184,8 @@ fn evaluate_input(client: &Client) -> io::Result<ExitCode> {
 fn interact(client: &Client, user: &str) -> io::Result<ExitCode> {
     let interrupter = client.clone();
     signals::on_sigint(move || {
-        // Where it does not arrive, the evaluation's end will not either, and says so.
+        // If the interrupt cannot be sent, the connection has failed, which the main thread
+        // notices.
         let _ = interrupter.ask(&Ask::Interrupt {});
     });
     terminal::line(&format!("Kyocho: {user}'s session; ,help lists commands, Ctrl-D leaves"));

@@ -1,9 +1,10 @@
-//! Scheme in colours, for people at a terminal. Knows where a token ends, not whether it is right: what is being typed seldom is.
+//! Colours for Scheme text at a terminal. Finds where tokens end, but not whether they are valid: a
+//! text that is being typed seldom is.
 
 use core::ops::Range;
 use kyocho_lisp::syntax::number;
 
-/// A longer text has no colours: the line editor asks at each key.
+/// Longest text that gets colours: the line editor calls this at each key.
 const BYTES_MAX: usize = 16 * 1024;
 
 const STRING: &str = "\x1b[32m";
@@ -14,7 +15,7 @@ const PAIR: &str = "\x1b[1;4m";
 const WRONG: &str = "\x1b[1;31m";
 const END: &str = "\x1b[0m";
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Plain,
@@ -23,12 +24,13 @@ pub(crate) enum Class {
     String,
     Comment,
     Number,
-    /// Or a truth value.
+    /// A character or a truth value.
     Character,
 }
 
-/// The text with its colours. Of the parenthesis at `cursor` (a place in bytes) and its partner both are shown; one that closes
-/// nothing is shown always. Without the colours it is the same text.
+/// The text with its colours. Highlights the parenthesis at `cursor` (a position in bytes) and its
+/// partner. A closing parenthesis without a partner is always highlighted. Without the colours the
+/// result is `text`.
 pub(crate) fn scheme(text: &str, cursor: Option<usize>) -> String {
     if !is_short(text) {
         return text.to_owned();
@@ -53,12 +55,12 @@ pub(crate) fn scheme(text: &str, cursor: Option<usize>) -> String {
     out
 }
 
-/// Whether it is short enough to have colours.
+/// Whether the text is short enough to get colours.
 pub(crate) fn is_short(text: &str) -> bool {
     text.len() <= BYTES_MAX
 }
 
-/// Whether there is a pair to be shown.
+/// Whether a pair of parentheses is to be highlighted.
 pub(crate) fn has_pair_at(text: &str, cursor: usize) -> bool {
     if !is_short(text) {
         return false;
@@ -67,7 +69,7 @@ pub(crate) fn has_pair_at(text: &str, cursor: usize) -> bool {
     Pairs::of(&tokens).at(&tokens, cursor).is_some()
 }
 
-/// The report of an error: what has happened stands out from where.
+/// Colours the report of an error: the message stands out from the places.
 pub(crate) fn report(text: &str) -> String {
     let (what, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
     let mut out = String::new();
@@ -83,7 +85,7 @@ fn paint(text: &str, colour: &str, out: &mut String) {
     }
 }
 
-/// Which parenthesis belongs to which, by their tokens.
+/// The partner of each parenthesis, by the numbers of their tokens.
 struct Pairs {
     partner: Vec<Option<usize>>,
 }
@@ -107,7 +109,8 @@ impl Pairs {
         Self { partner }
     }
 
-    /// The pair of which one is a `)` right before the cursor, or else stands under it.
+    /// The pair to highlight: that of a `)` right before the cursor, else that of the parenthesis
+    /// under it.
     fn at(&self, tokens: &[(Class, Range<usize>)], cursor: usize) -> Option<[usize; 2]> {
         let holds = |at: usize| tokens.iter().position(|(_, range)| range.contains(&at));
         let before = cursor.checked_sub(1).and_then(holds);
@@ -117,7 +120,7 @@ impl Pairs {
     }
 }
 
-/// The whole text in tokens, one behind the other.
+/// Splits the whole text into tokens.
 fn tokens(text: &str) -> impl Iterator<Item = (Class, Range<usize>)> {
     let mut at = 0;
     core::iter::from_fn(move || {
@@ -174,13 +177,13 @@ fn class_of_atom(atom: &str) -> Class {
     }
 }
 
-/// How long what stands before the next delimiter is.
+/// Number of bytes before the next delimiter.
 fn atom(text: &str) -> usize {
     let ends = |c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | ';' | '|');
     text.find(ends).unwrap_or(text.len())
 }
 
-/// How long a text between two `quote`s is, with them; it may not be closed yet.
+/// Length of a text between two `quote`s, including them. The second one may be missing.
 fn quoted(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -194,7 +197,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// How long a comment that may hold others is; it may not be closed yet.
+/// Length of a block comment, which may contain others. Its end may be missing.
 fn block_comment(text: &str) -> usize {
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(found) = text[at..].find(['#', '|']) {
@@ -213,7 +216,7 @@ fn block_comment(text: &str) -> usize {
 mod tests {
     use super::{BYTES_MAX, report, scheme};
 
-    /// The colours written as words.
+    /// The text with each colour written as a word.
     fn shown(text: &str, cursor: Option<usize>) -> String {
         let mut shown = scheme(text, cursor);
         for (code, word) in [

@@ -1,30 +1,32 @@
-//! Values laid out for a terminal: what does not fit a line is broken where its parts begin.
+//! Lays out values for a terminal: a value that does not fit on a line is broken between its parts.
 //!
 //! ```text
-//! (alpha beta     parts that are no lists share lines
-//!  (gamma delta)  a list begins one, under the part before it
+//! (alpha beta     parts that are not lists share a line
+//!  (gamma delta)  a list begins a new line, under the part before it
 //!  epsilon)
 //! ```
 //!
-//! Without the line breaks and the blanks behind them, which stand for one blank, it is the same text.
+//! If each line break with the blanks after it is replaced by one blank, the result is the original
+//! text.
 
 use crate::highlight::{self, Class, token};
 use core::ops::Range;
 
-/// Less room than this is not worth a line.
+/// Least width of a line. Deeper nesting is not broken further.
 const ROOM_MIN: usize = 16;
 
-/// A datum in the text, by its place in bytes.
+/// A datum, by its position in the text in bytes.
 struct Item {
     range: Range<usize>,
-    /// On one line.
+    /// Its width on one line.
     columns: usize,
-    /// How long what opens it is; 0 where it has no parts.
+    /// Length of its opening token; 0 if it has no parts.
     opening: usize,
     parts: Vec<Self>,
 }
 
-/// The text of a value, in lines of so many columns where that can be. One that is too long for colours is left as it is.
+/// Breaks the text of a value into lines of at most `columns`, if possible. A text that is too long
+/// for colours is returned unchanged.
 pub(crate) fn wrapped(text: &str, columns: usize) -> String {
     let wide = text.chars().count() > columns;
     let items = if wide && highlight::is_short(text) { items(text) } else { None };
@@ -39,11 +41,11 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> String {
     out
 }
 
-/// The data that stand in the text; none where its parentheses do not match.
+/// The data in the text. `None` if its parentheses do not match.
 fn items(text: &str) -> Option<Vec<Item>> {
     let mut open: Vec<(Range<usize>, Vec<Item>)> = Vec::new();
     let mut parts = Vec::new();
-    // Where what stands before without a blank begins: a quote, a label.
+    // Where a prefix without a blank after it (a quote, a label) begins.
     let mut begun = None;
     let mut at = 0;
     while at < text.len() {
@@ -75,7 +77,7 @@ fn items(text: &str) -> Option<Vec<Item>> {
     open.is_empty().then_some(parts)
 }
 
-/// The first token; what is written as `#<...>` is one.
+/// The first token. `#<...>` is one token.
 fn next(text: &str) -> (Class, usize) {
     match text.strip_prefix("#<").and_then(|rest| rest.find('>')) {
         Some(end) => (Class::Plain, end + 3),
@@ -100,17 +102,17 @@ impl Item {
     }
 }
 
-/// Where a datum is to stand.
+/// The place for a datum.
 #[derive(Clone, Copy)]
 struct Room {
-    /// The column where it begins, and its parts' lines after that of its opening.
+    /// The column where it begins. Its parts begin in the column after its opening token.
     indent: usize,
-    /// How many parentheses close what is around it, right behind it.
+    /// Number of parentheses that follow it directly and close what is around it.
     closers: usize,
     columns: usize,
 }
 
-/// Recursion ends where there is no room for deeper indentation.
+/// Recursion ends because deeper indentation leaves too little room.
 fn lay(text: &str, item: &Item, room: Room, out: &mut String) {
     let fits = room.indent + item.columns + room.closers <= room.columns;
     if fits || !item.is_list() || room.indent + ROOM_MIN > room.columns {
@@ -182,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_closes_around_it_has_room_too() {
-        // Of twenty columns: with the last parenthesis it is one too many.
+        // With the last parenthesis, a line of twenty columns would be one too long.
         assert_eq!(wrapped("(abcdef (one two 3456))", 20), "(abcdef\n (one two 3456))");
         assert_eq!(wrapped("((one two three fou))", 20), "((one two three\n  fou))");
         assert_eq!(wrapped("((one two three fo))", 20), "((one two three fo))");

@@ -1,6 +1,6 @@
-//! The `kyocho` command: reads the command line and hands over to one file a command.
+//! The command `kyocho`: reads the command line and calls the file of its command.
 //!
-//! Exit codes: 0 fine, 1 the program failed, 2 the command line was wrong (clap's own).
+//! Exit codes: 0 success, 1 the program failed, 2 the command line was wrong (as clap has it).
 
 mod boot;
 mod command_line;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     if let Some(Command::Unix(arguments)) = &line.command {
         return unix::command(arguments);
     }
-    // While there is one thread.
+    // To be called while the process has one thread.
     kyocho_sys::barrier::prepare();
     let options = line.system.to_options();
     let command = match line.command {
@@ -64,7 +64,8 @@ fn main() -> ExitCode {
         None => prompt::command(options),
         Some(Command::Run { file, arguments }) => run::command(options, &file, arguments),
         Some(Command::Serve { config, listen }) => {
-            // It runs for months, and its kernel threads come and go. There is one now.
+            // A server runs for months, and its kernel threads start and end. At this point there
+            // is one.
             kyocho_sys::allocator::give_back_large_blocks();
             serve::command(options, config, listen)
         }
@@ -81,7 +82,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What concerns address spaces that run already.
+/// Runs a command that concerns running processes.
 fn control(command: Control) -> ExitCode {
     match command {
         Control::Ps { process, json, prometheus } => {

@@ -1,12 +1,14 @@
-//! `kyocho nrepl-port`: a port for editors that know TCP alone, which leads to a server's Unix socket.
+//! `kyocho nrepl-port`: a TCP port, for editors that cannot use a Unix socket, which leads to a
+//! server's Unix socket.
 //!
 //! ```text
 //!   editor ──TCP──► kyocho nrepl-port ──Unix socket──► kyocho serve --listen nrepl
-//!                     whose socket is the other end? (/proc/net/tcp)
+//!                     checks the process at the other end (/proc/net/tcp)
 //! ```
 //!
-//! The server sees the user who runs this, so nobody else may come in here: the socket at the other end has to be of the same user, and of
-//! another process than the server, whose sessions are other users'.
+//! To the server, every connection is one of the user who runs this command. So the socket at the
+//! other end must belong to the same user. It must not belong to the server's process, because the
+//! server's sessions act for other users.
 
 use crate::{signals, terminal};
 use core::net::Ipv4Addr;
@@ -24,9 +26,9 @@ use std::sync::Arc;
 
 /// The file in which editors look for a port, in the folder of a project.
 const PORT_FILE: &str = ".nrepl-port";
-/// The longest such file: a number.
+/// Longest such file: a number.
 const PORT_FILE_BYTES_MAX: u64 = 16;
-/// Connections at a time.
+/// Most connections at a time.
 const CONNECTIONS_MAX: usize = 32;
 const STACK_BYTES: usize = 256 << 10;
 
@@ -64,11 +66,12 @@ fn open(socket: Option<PathBuf>, port: u16) -> Result<(), String> {
     Ok(())
 }
 
-/// The file with the port: gone when this is dropped.
+/// The file with the port. Removed when this is dropped.
 struct PortFile(PathBuf);
 
 impl PortFile {
-    /// Writes it; one that is there has to be a number at which nobody listens any more.
+    /// Writes the file. An existing file is replaced only if it contains a port on which no process
+    /// listens.
     fn write(path: &Path, port: u16) -> io::Result<Self> {
         if is_left_over(path)? {
             fs::remove_file(path)?;
@@ -81,7 +84,7 @@ impl PortFile {
 
 impl Drop for PortFile {
     fn drop(&mut self) {
-        // Gone already: that is what was wanted.
+        // The file may be gone already, which is as good.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -127,7 +130,7 @@ fn accept(listener: &TcpListener, socket: &Path) {
     }
 }
 
-/// Leads one connection to the server, to its end.
+/// Forwards one connection to the server, to its end.
 fn lead(editor: &TcpStream, socket: &Path) -> io::Result<()> {
     let server = UnixStream::connect(socket)?;
     let refuse = |why| Err(io::Error::new(ErrorKind::PermissionDenied, why));
@@ -142,13 +145,13 @@ fn lead(editor: &TcpStream, socket: &Path) -> io::Result<()> {
     editor.set_nodelay(true)?;
     let (mut from_server, mut to_editor) = (server.try_clone()?, editor.try_clone()?);
     let back = kyocho_sys::thread::start("nrepl-answers", STACK_BYTES, move || {
-        // Either side may hang up at any time: then the other one is told.
+        // If either side closes its connection, the other one is closed as well.
         let _ = io::copy(&mut from_server, &mut to_editor);
         let _ = to_editor.shutdown(Shutdown::Both);
     })?;
     let _ = io::copy(&mut &*editor, &mut &server);
     let _ = server.shutdown(Shutdown::Write);
-    // It cannot panic.
+    // The thread cannot panic.
     let _ = back.join();
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `kyocho kill`, `suspend`, `resume` and `priority`: orders to microprocesses by their global ids.
+//! `kyocho kill`, `suspend`, `resume` and `priority`: orders to microprocesses, named by their
+//! global ids.
 
 use crate::terminal;
 use kyocho_microprocess::control::GlobalId;
@@ -7,7 +8,7 @@ use kyocho_microprocess::control::protocol::Request;
 use std::io;
 use std::process::ExitCode;
 
-/// Gives `order`, made for the number inside its address space, to each of `targets`.
+/// Sends an order to each of `targets`. `order` makes it from the number inside the process.
 pub(crate) fn command(targets: &[GlobalId], order: impl Fn(u64) -> Request) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for &target in targets {
@@ -19,10 +20,10 @@ pub(crate) fn command(targets: &[GlobalId], order: impl Fn(u64) -> Request) -> E
     code
 }
 
-/// Gives one order.
+/// Sends one order.
 ///
 /// # Errors
-/// The address space cannot be asked or refuses, or the microprocess has ended.
+/// The process cannot be reached or refuses, or the microprocess has ended.
 pub(crate) fn give(target: GlobalId, order: &Request) -> io::Result<()> {
     Client::connect(target.process)?.ask(order).map(drop)
 }

@@ -1,8 +1,8 @@
-//! Manual pages and completions, written from the command line that `clap` reads: what
-//! `scripts/install` puts into `PREFIX/share`.
+//! Writes manual pages and completions, from the command line that `clap` reads. `scripts/install`
+//! puts them into `PREFIX/share`.
 //!
 //! ```text
-//! FOLDER/man/man1/kyocho.1, kyocho-run.1, ...          one page a command
+//! FOLDER/man/man1/kyocho.1, kyocho-run.1, ...          one page for each command
 //! FOLDER/bash-completion/completions/kyocho
 //! FOLDER/zsh/site-functions/_kyocho
 //! FOLDER/fish/vendor_completions.d/kyocho.fish

@@ -1,5 +1,5 @@
-//! The prompt. Where standard input is no terminal, the forms on it are evaluated all the same, and
-//! their values printed: nothing asks for them.
+//! The prompt. If standard input is not a terminal, its forms are evaluated and their values
+//! printed, without a prompt.
 
 use crate::boot::{Voice, boot_world};
 use crate::editor::{Prompt, PromptHelper};
@@ -95,7 +95,8 @@ fn read_evaluate_print(prompt: &mut Prompt, session: &Rc<RefCell<Session>>) -> E
     }
 }
 
-/// Evaluates a line and prints what came of it; the exit code, if it left the session.
+/// Evaluates a line and prints its values or its error. Returns the exit code if the line ended the
+/// session.
 fn evaluate(session: &mut Session, line: &str) -> Option<ExitCode> {
     let text = match comma::typed(line) {
         Typed::Text(text) => text,
@@ -105,7 +106,7 @@ fn evaluate(session: &mut Session, line: &str) -> Option<ExitCode> {
         }
     };
     let ended = session.eval(&text, "prompt");
-    // A terminal that takes nothing shows no prompt either.
+    // If the terminal accepts nothing, it shows no prompt either.
     let _ = kyocho_lisp::port::end_line();
     match ended {
         Ok(evaluation) => evaluation.values.iter().for_each(|value| terminal::value(value)),

@@ -1,4 +1,5 @@
-//! `kyocho ps`: the microprocesses of the user's address spaces, as a table, as JSON or as counters for Prometheus.
+//! `kyocho ps`: the microprocesses of the user's Kyocho processes, as a table, as JSON, or their
+//! counters for Prometheus.
 
 use crate::terminal;
 use core::fmt::Write;
@@ -8,7 +9,7 @@ use kyocho_microprocess::control::{Entry, Snapshot};
 use std::io;
 use std::process::ExitCode;
 
-/// In which form.
+/// The format of the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Table,
@@ -32,7 +33,8 @@ fn fail(error: &io::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// What one address space answers; `None` for one that has ended meanwhile and was not asked for by number.
+/// Sends a request to a process. `None` if the process has ended meanwhile, unless the user has
+/// named it.
 fn ask(process: u32, by_number: bool, request: &Request) -> io::Result<Option<Reply>> {
     match Client::connect(process).and_then(|mut client| client.ask(request)) {
         Ok(reply) => Ok(Some(reply)),
@@ -54,10 +56,10 @@ fn metrics(processes: &[u32], by_number: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What goes on in `process`.
+/// A snapshot of `process`. `None` if it has ended.
 ///
 /// # Errors
-/// It cannot be asked, or refuses.
+/// The process cannot be reached, or refuses.
 pub(crate) fn snapshot_of(process: u32) -> io::Result<Option<Snapshot>> {
     match ask(process, false, &Request::Snapshot { entries_max: ENTRIES_MAX })? {
         Some(Reply::Snapshot(snapshot)) => Ok(Some(snapshot)),
@@ -126,7 +128,7 @@ fn row(program: &str, entry: &Entry) -> String {
     )
 }
 
-/// What a microprocess waits for, and who holds that.
+/// What a microprocess waits for, and which one holds that.
 fn waits(entry: &Entry) -> String {
     let mut waits = entry.waits_for.clone().unwrap_or_default();
     if let Some(holder) = entry.held_by {
@@ -136,7 +138,7 @@ fn waits(entry: &Entry) -> String {
     waits
 }
 
-/// A time that something ran, in six characters.
+/// A running time, in six characters.
 fn cpu(ns: u64) -> String {
     let ms = ns / 1_000_000;
     match ms {

@@ -1,4 +1,4 @@
-//! The whole screen of a terminal, for commands that show something live.
+//! The whole screen of a terminal, for commands with a live view.
 
 use crate::terminal;
 use core::time::Duration;
@@ -7,12 +7,12 @@ use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-/// Whether there is a terminal to show something on, and to read keys from.
+/// Whether there is a terminal both for output and for keys.
 pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Takes the screen over while `show` runs; the exit code of the command.
+/// Takes over the screen while `show` runs. Returns the exit code of the command.
 pub(crate) fn take_over(show: impl FnOnce(&mut DefaultTerminal) -> io::Result<()>) -> ExitCode {
     let mut screen = match ratatui::try_init() {
         Ok(screen) => screen,
@@ -32,8 +32,8 @@ pub(crate) fn take_over(show: impl FnOnce(&mut DefaultTerminal) -> io::Result<()
     }
 }
 
-/// The next key that is pressed. `None` after `timeout`, and earlier when the screen has another
-/// size.
+/// The next key that is pressed. `None` after `timeout`, or earlier if the size of the screen
+/// changes.
 ///
 /// # Errors
 /// The terminal cannot be read.

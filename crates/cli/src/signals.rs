@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM. They arrive on a kernel thread of their own, so what they do is ordinary code.
+//! SIGINT, SIGTERM and SIGHUP. A kernel thread of their own receives them, so the reaction to a
+//! signal is ordinary code.
 
 use crate::terminal;
 use kyocho_lisp::system::System;
@@ -6,7 +7,7 @@ use kyocho_sys::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// The shell's convention for a program that a signal ended.
+/// Exit code of a program that a signal ended, less the signal's number. A convention of shells.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
 const STACK_BYTES: usize = 1 << 20;
@@ -26,7 +27,7 @@ fn on_signals(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) {
     }
 }
 
-/// A program ends on SIGINT and SIGTERM: its ports are flushed, then the process exits.
+/// For programs: on SIGINT and SIGTERM, flushes the ports and exits.
 pub(crate) fn end_on_signals(system: &System) {
     let shutdown = system.shutdown_handle();
     on_signals(&[SIGINT, SIGTERM], move |signal| {
@@ -35,7 +36,7 @@ pub(crate) fn end_on_signals(system: &System) {
     });
 }
 
-/// A prompt ends on SIGTERM likewise.
+/// For prompts: the same on SIGTERM.
 pub(crate) fn end_on_sigterm(system: &System) {
     let shutdown = system.shutdown_handle();
     on_signals(&[SIGTERM], move |signal| {
@@ -44,7 +45,7 @@ pub(crate) fn end_on_sigterm(system: &System) {
     });
 }
 
-/// A server reads its configuration again on SIGHUP. Returns on SIGINT and SIGTERM.
+/// For servers: calls `reload` on SIGHUP. Returns on SIGINT and SIGTERM.
 pub(crate) fn serve(mut reload: impl FnMut()) {
     match Signals::new([SIGHUP, SIGINT, SIGTERM]) {
         Ok(mut signals) => {
@@ -59,7 +60,7 @@ pub(crate) fn serve(mut reload: impl FnMut()) {
     }
 }
 
-/// At a prompt SIGINT stops the evaluation and keeps the session: `interrupt` does that.
+/// For prompts: calls `interrupt` on SIGINT, which stops the evaluation and keeps the session.
 pub(crate) fn on_sigint(mut interrupt: impl FnMut() + Send + 'static) {
     on_signals(&[SIGINT], move |_| interrupt());
 }

@@ -1,11 +1,12 @@
-//! The only place that prints. A closed pipe ends the command quietly, as `head` expects.
+//! All printing goes through this file. If the output is a closed pipe, the command ends silently,
+//! as `head` expects.
 
 use crate::{highlight, layout};
 use kyocho_lisp::system::CLOSED_OUTPUT_EXIT;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// What was printed last ended a line.
+/// Whether the last output ended a line.
 static IS_AT_LINE_START: AtomicBool = AtomicBool::new(true);
 
 /// Prints a line to standard output.
@@ -13,7 +14,7 @@ pub(crate) fn line(line: &str) {
     text(&format!("{line}\n"));
 }
 
-/// Prints text as it is to standard output.
+/// Prints text to standard output unchanged.
 pub(crate) fn text(text: &str) {
     let mut out = std::io::stdout().lock();
     if let Some(last) = text.chars().last() {
@@ -22,14 +23,16 @@ pub(crate) fn text(text: &str) {
     exit_unless(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
-/// Begins a line on a terminal where [`text`] left one unfinished: an editor of lines would write over it.
+/// Begins a new line on a terminal if [`text`] left one unfinished. Otherwise the line editor would
+/// overwrite it.
 pub(crate) fn fresh_line() {
     if !IS_AT_LINE_START.load(Ordering::Relaxed) && std::io::stdout().is_terminal() {
         text("\n");
     }
 }
 
-/// Prints a value to standard output: in lines that fit where it is a terminal, and in colours where that has some.
+/// Prints a value to standard output. On a terminal it is broken into lines that fit, and coloured
+/// if the terminal has colours.
 pub(crate) fn value(text: &str) {
     fresh_line();
     let text = columns().map_or_else(|| text.to_owned(), |columns| layout::wrapped(text, columns));
@@ -37,7 +40,7 @@ pub(crate) fn value(text: &str) {
     line(&if coloured { highlight::scheme(&text, None) } else { text });
 }
 
-/// How wide the terminal is that standard output is, where it says so.
+/// The width of the terminal on standard output. `None` if there is none.
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())
@@ -52,12 +55,12 @@ fn exit_unless(written: std::io::Result<()>) {
 
 /// Prints a message to standard error.
 pub(crate) fn complain(text: &str) {
-    // Where not even this can be told, the exit code still tells that something went wrong.
-    // In one piece: programs that are started from here write there as well.
+    // If this fails, the exit code still reports the failure. One write, because programs started
+    // from here write to the same place.
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Prints the report of an error to standard error, in colours where it is a terminal that has some.
+/// Prints the report of an error to standard error, in colours if that is a terminal with colours.
 pub(crate) fn report(text: &str) {
     fresh_line();
     if has_colours(&std::io::stderr()) {
@@ -67,7 +70,7 @@ pub(crate) fn report(text: &str) {
     }
 }
 
-/// Whether it is a terminal that has colours, of a user who wants some (<https://no-color.org>).
+/// Whether the stream is a terminal with colours, and the user wants them (<https://no-color.org>).
 pub(crate) fn has_colours(stream: &impl IsTerminal) -> bool {
     let says = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     stream.is_terminal()

@@ -1,10 +1,10 @@
-//! `kyocho top`: the microprocesses of all address spaces of the user, live.
+//! `kyocho top`: a live view of the microprocesses of the user's Kyocho processes.
 //!
 //! ```text
 //!   keys ──► Model::press ──► Command ──► orders        snapshots ──► Model::observe ──► view::draw
 //! ```
 //!
-//! The model is pure; this file asks the address spaces once a second and whenever an order was given.
+//! The model is pure. This file asks the processes once a second, and after each order.
 
 mod model;
 mod view;
@@ -19,7 +19,7 @@ use ratatui::DefaultTerminal;
 use std::io;
 use std::process::ExitCode;
 
-/// Between two looks at the address spaces.
+/// Time between two snapshots.
 const REFRESH: Duration = Duration::from_secs(1);
 
 pub(crate) fn command() -> ExitCode {
@@ -30,7 +30,7 @@ pub(crate) fn command() -> ExitCode {
     screen::take_over(watch)
 }
 
-/// Shows and obeys, until the user leaves.
+/// Shows snapshots and executes commands until the user leaves.
 fn watch(screen: &mut DefaultTerminal) -> io::Result<()> {
     let mut model = Model::default();
     let mut due_ns = 0;
@@ -57,11 +57,11 @@ fn watch(screen: &mut DefaultTerminal) -> io::Result<()> {
     }
 }
 
-/// What goes on in every address space of the user.
+/// Snapshots of all Kyocho processes of the user.
 fn look() -> io::Result<Vec<Snapshot>> {
     let mut found = Vec::new();
     for process in client::processes()? {
-        // One that cannot be asked is not shown; the others are.
+        // A process that cannot be reached is left out.
         if let Ok(Some(snapshot)) = ps::snapshot_of(process) {
             found.push(snapshot);
         }

@@ -1,4 +1,5 @@
-//! `kyocho tour`: boots aloud, runs the tour program, then gives a prompt where there is a terminal.
+//! `kyocho tour`: boots and lists the services, runs the tour program, then gives a prompt if there
+//! is a terminal.
 
 use crate::boot::{Voice, boot};
 use crate::{prompt, terminal};

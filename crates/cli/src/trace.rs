@@ -1,4 +1,5 @@
-//! `kyocho trace`: a timeline for Perfetto or Chrome, of a process that runs or of a program to run.
+//! `kyocho trace`: records a timeline of a running process or of a new program, for Perfetto or
+//! Chrome.
 
 use crate::terminal;
 use core::time::Duration;
@@ -10,7 +11,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// Records `process`, or the only one there is, for `seconds`.
+/// Records `process` for `seconds`. Without a number, there must be only one Kyocho process.
 pub(crate) fn process(process: Option<u32>, seconds: f64, file: &Path) -> ExitCode {
     let recorded = only(process).and_then(|process| record(process, seconds));
     match recorded.and_then(|timeline| write(&timeline, file)) {
@@ -40,7 +41,7 @@ fn record(process: u32, seconds: f64) -> io::Result<Timeline> {
     let mut client = Client::connect(process)?;
     client.ask(&Request::TraceStart {})?;
     wait(seconds);
-    // The connection may have been too quiet for too long.
+    // A new connection, because the process closes one that is silent for long.
     match Client::connect(process)?.ask(&Request::TraceStop {})? {
         Reply::Timeline(timeline) => Ok(timeline),
         other => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}"))),
@@ -51,7 +52,7 @@ fn wait(seconds: f64) {
     let length = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let deadline_ns =
         kyocho_microprocess::Deadline::after(length).map_or(0, |deadline| deadline.ns());
-    // A signal handler ran: the rest of the time.
+    // A signal handler ran: sleep for the rest of the time.
     while kyocho_sys::sleep::until(deadline_ns).is_err() {}
 }
 
@@ -69,10 +70,10 @@ fn write(timeline: &Timeline, file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs a program and records it from its first runtime on to its end.
+/// Runs a program, and records it from the start of its first runtime to its end.
 pub(crate) fn program(words: &[OsString], file: &Path) -> ExitCode {
     let Some((program, arguments)) = words.split_first() else { return ExitCode::from(2) };
-    // The program may change folders.
+    // An absolute path, because the program may change its current folder.
     let Ok(path) = std::path::absolute(file) else { return ExitCode::from(2) };
     let status = Command::new(program).args(arguments).env("KYOCHO_TRACE", &path).status();
     match status {

@@ -1,7 +1,8 @@
-//! `kyocho unix -- PROGRAM`: an instance of the UNIX server around a program.
+//! `kyocho unix -- PROGRAM`: runs a program under a UNIX server.
 //!
-//! Exit codes are a shell's: the program's own, 128 + N when signal N ended it, 127 where there is no such program, 126 where it cannot be
-//! executed; 125 where there can be no instance.
+//! Exit codes are a shell's: the program's own, 128 + N if signal N ended it, 127 if there is no
+//! such program, 126 if it cannot be executed. 125 means that the server could not be started, or
+//! was lost.
 
 use crate::command_line::UnixArguments;
 use crate::terminal;

@@ -1,4 +1,4 @@
-//! `kyocho dsm check`: what this host offers to nodes, a line each.
+//! `kyocho dsm check`: what this host offers to nodes, one line for each item.
 
 use std::net::TcpListener;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use kyocho_sys::two_views::TwoViews;
 
 use crate::terminal::line;
 
-/// Fewer mappings than the kernel's own default are too few for `protect`.
+/// The kernel's default of `max_map_count`. `protect` may need more mappings than a smaller number.
 const MAPPINGS_DEFAULT: u64 = 65_530;
 
 pub(crate) fn command() -> ExitCode {
@@ -47,7 +47,7 @@ pub(crate) fn command() -> ExitCode {
     if able { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether any way to notice writes is to be had.
+/// Prints which ways of detecting writes work. Returns whether any does.
 fn detections(views: &Arc<TwoViews>) -> bool {
     let mut best = None;
     for detection in Detection::ALL {

@@ -1,18 +1,18 @@
-//! The file of hosts: `NAME[:PORT] [SLOTS]` a line, `#` begins a comment.
+//! The file of hosts: each line is `NAME[:PORT] [SLOTS]`, and `#` begins a comment.
 
 use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
 
 const FIRST_PORT: u16 = 7700;
 
-/// Where one node runs.
+/// Host and port of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seat {
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
-/// The seats of `nodes` nodes, in the order of ranks.
+/// The slots of `nodes` nodes, in the order of ranks.
 pub(crate) fn seats(text: &str, nodes: u16) -> Result<Vec<Seat>, String> {
     let mut seats = Vec::new();
     let mut next_port = BTreeMap::new();
@@ -47,8 +47,8 @@ pub(crate) fn seats(text: &str, nodes: u16) -> Result<Vec<Seat>, String> {
 }
 
 impl Seat {
-    /// Where it listens, as all nodes are told: the address that its name means here; where it means
-    /// nothing here, the name, which every node's host looks up.
+    /// The address that all nodes are given for this one: the address of the name, if this host
+    /// knows the name. Otherwise the name itself, which each node looks up on its own host.
     pub(crate) fn place(&self) -> String {
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         let address = found.ok().and_then(|mut found| found.next());

@@ -1,6 +1,7 @@
-//! `kyocho dsm node`: at the far end of a remote shell. The place comes by standard input, because it
-//! holds the secret, and a command line can be read by every user of a host. What comes behind it is
-//! the launcher's line to the node, and its end says that the launcher has ended.
+//! `kyocho dsm node`: starts a node on another host, where a remote shell runs it. The node's
+//! settings are read from standard input, because they contain the secret of the launch, and every
+//! user of a host can read command lines. The rest of standard input is a connection to the
+//! launcher. When it ends, the launcher has ended.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -13,16 +14,16 @@ use kyocho_sys::descriptor::{Inheritance, set_inheritance};
 
 use crate::terminal::complain;
 
-/// Longest list of variables.
+/// Most variables.
 const LINES_MAX: usize = 16;
-/// Longest variable: 4,096 names of nodes are one.
+/// Longest variable. One contains the names of up to 4,096 nodes.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// Reads `NAME=value` lines up to an empty one, and becomes the program.
+/// Reads `NAME=value` lines up to an empty one, and replaces this process by the program.
 pub(crate) fn command(program: &[OsString]) -> ExitCode {
     let mut command = Command::new(&program[0]);
     command.args(&program[1..]).stdin(std::process::Stdio::null());
-    // By another number: the program's standard input is empty.
+    // Under another number, because the program's standard input is empty.
     let line = match io::stdin().as_fd().try_clone_to_owned() {
         Ok(line) => line,
         Err(why) => return fail(&format!("no line to `kyocho dsm run`: {why}")),
@@ -53,7 +54,8 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// A line, or what there is before the end. Reads nothing behind it: that is for the program.
+/// A line, or the rest of the input if there is no line end. Reads nothing after the line: that is
+/// for the program.
 fn read_line(input: &mut impl Read) -> io::Result<String> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     let mut input = input.take(LINE_BYTES_MAX);

@@ -1,8 +1,10 @@
-//! `kyocho dsm run`: starts the nodes, waits for them, leaves none behind.
+//! `kyocho dsm run`: starts the nodes, waits for them, and leaves none running.
 //!
-//! On this host each node gets a socket that listens already, so no port can be taken in between, and what carries messages in memory: nothing of that
-//! has a name, so nothing is left. On others it binds the port that
-//! the file of hosts gives it. Under MPI, `mpirun` has started this command once for each node, and it becomes the program.
+//! On this host each node gets a listening socket, so no other program can take its port in
+//! between. It also gets the memory for messages, which has no name in the file system, so nothing
+//! of it remains. On other hosts a node binds the port that the file of hosts gives it. In an MPI
+//! job, `mpirun` has started this command once for each node, and the command replaces itself by
+//! the program.
 
 use core::time::Duration;
 use std::ffi::OsString;
@@ -22,12 +24,13 @@ use crate::dsm::start::{Node, start};
 use crate::dsm::{Carrier, Keeper, RunArguments};
 use crate::terminal::complain;
 
-/// Time for the others to notice a node's death by themselves, beyond the deadline.
+/// Time after the deadline for the other nodes to notice a node's death by themselves.
 const GRACE: Duration = Duration::from_secs(5);
-/// So often nodes are asked whether they have ended.
+/// Interval at which the command checks whether nodes have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Variables that tell who was started by MPI: Open MPI's and MPICH's `mpirun`, Slurm's `srun`.
+/// Environment variables that a process of an MPI job has: those of Open MPI's and MPICH's
+/// `mpirun`, and Slurm's `srun`.
 const STARTED_BY_MPI: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID"];
 
 pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
@@ -51,7 +54,8 @@ pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
     }
 }
 
-/// Replaces this process by the program, as the node that MPI says; why that cannot be.
+/// Replaces this process by the program, as a node of the MPI job. Returns the reason if that
+/// fails.
 fn become_program(arguments: &RunArguments) -> String {
     if arguments.nodes.is_some() || arguments.hosts.is_some() {
         return "with --transport mpi, mpirun says how many nodes there are and where: leave out --nodes and --hosts".to_owned();
@@ -72,7 +76,7 @@ fn become_program(arguments: &RunArguments) -> String {
     format!("cannot run {}: {}", words[0].display(), command.exec())
 }
 
-/// The variables that say how nodes work.
+/// The variables with the options of the nodes.
 pub(super) fn how(arguments: &RunArguments) -> Vec<(&'static str, String)> {
     let scheme = match arguments.scheme {
         Keeper::Manager => "manager",
@@ -87,7 +91,8 @@ pub(super) fn how(arguments: &RunArguments) -> Vec<(&'static str, String)> {
     variables
 }
 
-/// What the counters of all nodes are found under: this host's name, as far as such a name may be, and the number of the process that starts them.
+/// The name of the counters' files of all nodes: the host's name, as far as file names permit, and
+/// the number of the process that started the nodes.
 pub(super) fn run_name(starter: u32) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let plain = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '-';
@@ -95,14 +100,14 @@ pub(super) fn run_name(starter: u32) -> String {
     format!("{host}-{starter}")
 }
 
-/// What a node is started by: a Scheme program is run by this command.
+/// The command line of a node. A Scheme program is run by `kyocho run`.
 pub(super) fn command_line(program: &[OsString], this: OsString) -> Vec<OsString> {
     let is_scheme = Path::new(&program[0]).extension().is_some_and(|kind| kind == "scm");
     let before = if is_scheme { vec![this, "run".into()] } else { Vec::new() };
     before.into_iter().chain(program.iter().cloned()).collect()
 }
 
-/// Waits for all nodes; the exit code.
+/// Waits for all nodes. Returns the exit code.
 fn watch(mut running: Vec<Node>, deadline: Duration) -> u8 {
     let signals = signals();
     let mut code = 0;
@@ -110,17 +115,17 @@ fn watch(mut running: Vec<Node>, deadline: Duration) -> u8 {
     while !running.is_empty() {
         let mut gone = Vec::new();
         running.retain_mut(|node| {
-            // An error means that somebody else has waited for it.
+            // An error means that the child was waited for elsewhere.
             let Some(status) = node.child.try_wait().transpose() else { return true };
             let failed = status.map_or(Some(1), |status| failure(node.rank, status));
             code = code.max(failed.unwrap_or(0));
-            // The others learn of it by themselves, and can save what they have.
+            // The other nodes notice the death by themselves, and can save their data.
             let patience = failed.map(|_| Instant::now() + deadline + GRACE);
             until = until.or(patience);
             gone.push(node.rank);
             false
         });
-        // Nodes that have not come together yet have nothing to learn it by.
+        // Nodes that are still joining cannot notice it by themselves.
         for node in &mut running {
             gone.iter().for_each(|rank| node.tell_of_end(*rank));
         }
@@ -135,7 +140,7 @@ fn watch(mut running: Vec<Node>, deadline: Duration) -> u8 {
     code
 }
 
-/// What this program is sent. Never ends by itself.
+/// Receives the signals sent to this process. The receiver never disconnects.
 fn signals() -> Receiver<i32> {
     let (sender, receiver) = mpsc::channel();
     let kept = sender.clone();
@@ -145,12 +150,13 @@ fn signals() -> Receiver<i32> {
         })),
         Err(why) => complain(&format!("kyocho dsm run: signals not handled: {why}")),
     }
-    // With one sender left, waiting for a signal takes its time where none can come.
+    // The second sender keeps the channel open, so that the wait for a signal takes its time even
+    // if none can arrive.
     core::mem::forget(kept);
     receiver
 }
 
-/// Tells how a node ended, if it was not well; the exit code.
+/// Reports how a node ended, if it failed. Returns its exit code.
 fn failure(rank: u16, status: ExitStatus) -> Option<u8> {
     if status.success() {
         return None;

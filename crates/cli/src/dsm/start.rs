@@ -1,5 +1,5 @@
-//! Starting the nodes: here as processes of this one, on other hosts by a remote shell. Each gets a
-//! line to this process, which ends with it.
+//! Starts the nodes: on this host as child processes, on other hosts by a remote shell. Each has a
+//! connection to this process, which ends with it.
 #![expect(unsafe_code, reason = "a call in the child, before it becomes the program")]
 
 use core::net::SocketAddr;
@@ -21,9 +21,10 @@ use crate::dsm::hosts::{Seat, seats};
 use crate::dsm::run::{command_line, how, run_name};
 use crate::dsm::{Carrier, RunArguments};
 
-/// Runs programs on other hosts; as with ssh, a host and a command line for its shell are added.
+/// Names the command that runs programs on other hosts, in place of ssh. Its arguments are a host
+/// and one command line.
 const REMOTE_SHELL: &str = "KYOCHO_DSM_RSH";
-/// Nodes, where nobody says how many.
+/// Default number of nodes.
 const NODES_USUAL: u16 = 2;
 
 /// A node that was started.
@@ -34,7 +35,7 @@ pub(super) struct Node {
     line: Line,
 }
 
-/// What the node hears the launcher by.
+/// The connection by which a node hears from the launcher.
 #[derive(Debug)]
 enum Line {
     Here(io::PipeWriter),
@@ -42,25 +43,25 @@ enum Line {
 }
 
 impl Node {
-    /// Tells it that another node has ended.
+    /// Reports to the node that another node has ended.
     pub(super) fn tell_of_end(&mut self, rank: u16) {
         let news = ended(rank);
-        // A node that has ended itself need not know.
+        // If this node has ended as well, it need not know.
         let _told = match &mut self.line {
             Line::Here(line) => line.write_all(news.as_bytes()),
             Line::Remote(line) => line.write_all(news.as_bytes()),
         };
     }
 
-    /// Kills it and waits for its end.
+    /// Kills the node and waits for its end.
     pub(super) fn end(&mut self) {
-        // Both fail only where it has ended.
+        // Both fail only if the node has ended.
         let _killed = self.child.kill();
         let _waited = self.child.wait();
     }
 }
 
-/// The variables that all nodes get.
+/// The environment variables that all nodes get.
 fn common(
     arguments: &RunArguments,
     places: &[String],
@@ -75,7 +76,7 @@ fn common(
     Ok(variables)
 }
 
-/// Starts them all, or none.
+/// Starts all nodes, or none.
 pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
     let Some(file) = &arguments.hosts else { return start_here(arguments) };
     if arguments.transport == Some(Carrier::Shm) {
@@ -96,14 +97,14 @@ pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
         let mut place = format!("{}={rank}\n", variable::RANK);
         variables.iter().for_each(|(name, value)| place.push_str(&format!("{name}={value}\n")));
         let mut line = child.stdin.take().ok_or("no way to tell a node its place")?;
-        // One that is gone already is told of when it is waited for.
+        // If the node has ended already, waiting for it reports that.
         let _told = line.write_all(format!("{place}\n").as_bytes());
         Ok(Node { rank, child, line: Line::Remote(line) })
     })
 }
 
-/// What the shell of another host is to run, in one piece: a remote shell joins its arguments by
-/// spaces, and a shell there takes that apart again.
+/// The command line for the shell of another host, as one argument. A remote shell joins its
+/// arguments by spaces, and the shell there splits them again.
 fn remote_command(arguments: &RunArguments) -> Result<OsString, String> {
     let before = ["kyocho", "dsm", "node", "--"].map(OsString::from);
     let program = command_line(&arguments.program, "kyocho".into());
@@ -147,13 +148,13 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
     })
 }
 
-/// The program is ended with this process until it joins; then it looks at its line.
+/// Ends the program with this process until it has joined. From then on it watches its connection.
 fn ends_with_this(command: &mut Command) {
     let (signal, this) = (end_signal(), std::process::id());
     let ask = move || {
         signal_at_end_of_parent(signal)
             .map_err(|why| io::Error::from_raw_os_error(why.number()))?;
-        // This process may have ended before that.
+        // This process may have ended before the call.
         if parent_id() == this { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     };
     // SAFETY: between fork and exec the closure makes two system calls, allocates nothing, and touches
@@ -161,7 +162,7 @@ fn ends_with_this(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Starts a program that inherits these descriptors, as no other does.
+/// Starts a program that inherits these descriptors. No other program inherits them.
 fn spawned(command: &mut Command, handed: &[BorrowedFd<'_>]) -> Result<Child, String> {
     let inherit = |to| {
         let mut all = handed.iter();
@@ -175,7 +176,7 @@ fn spawned(command: &mut Command, handed: &[BorrowedFd<'_>]) -> Result<Child, St
     child
 }
 
-/// What nodes on this host share, if memory carries their messages.
+/// The memory that nodes on this host share for messages. `None` if another transport is used.
 fn shared(transport: Option<Carrier>, nodes: u16) -> Result<Option<Shared>, String> {
     match transport {
         Some(Carrier::Shm) if nodes > SHM_NODES_MAX => {
@@ -190,14 +191,14 @@ fn shared(transport: Option<Carrier>, nodes: u16) -> Result<Option<Shared>, Stri
     }
 }
 
-/// The standard input once more, from its begin, where it is a file; nothing otherwise.
+/// Standard input opened again at its beginning, if it is a file. Otherwise an empty input.
 fn input_again() -> Stdio {
     let again = File::open("/proc/self/fd/0").ok();
     let file = again.filter(|again| again.metadata().is_ok_and(|about| about.is_file()));
     file.map_or_else(Stdio::null, Stdio::from)
 }
 
-/// Starts a node for each place; where one cannot be started, none stays.
+/// Starts a node for each place. If one cannot be started, none remains.
 fn started<T>(
     places: &[T],
     one: impl Fn(u16, &T) -> Result<Node, String>,

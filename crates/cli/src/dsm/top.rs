@@ -1,7 +1,7 @@
-//! `kyocho dsm top`: what the nodes on this host count, live.
+//! `kyocho dsm top`: a live view of the counters of the nodes on this host.
 //!
-//! On a terminal the table is drawn again each second until the user leaves; elsewhere it is printed
-//! once.
+//! On a terminal the table is drawn again each second until the user leaves. Otherwise it is
+//! printed once.
 
 mod table;
 
@@ -22,7 +22,7 @@ use crate::screen;
 use crate::terminal::{complain, line};
 use table::Look;
 
-/// Between two looks.
+/// Time between two looks at the counters.
 const REFRESH: Duration = Duration::from_secs(1);
 /// Lines that a page key moves by.
 const PAGE_LINES: isize = 10;
@@ -51,7 +51,7 @@ fn look() -> io::Result<Look> {
     Ok(Look { nodes: counters::of_this_host()?, at: Instant::now() })
 }
 
-/// Shows until the user leaves.
+/// Shows the table until the user leaves.
 fn watch(screen: &mut DefaultTerminal) -> io::Result<()> {
     let (mut before, mut now, mut first) = (None, look()?, 0_usize);
     loop {
@@ -68,7 +68,7 @@ fn watch(screen: &mut DefaultTerminal) -> io::Result<()> {
     }
 }
 
-/// What a key asks for.
+/// The effect of a key.
 enum Pressed {
     Leave,
     Scroll(isize),
@@ -89,7 +89,7 @@ fn pressed(key: KeyEvent) -> Pressed {
     }
 }
 
-/// The titles, the nodes from number `first` on, and a line of help.
+/// Draws the titles, the nodes from number `first` on, and a line of help.
 fn draw(frame: &mut Frame<'_>, now: &Look, before: Option<&Look>, first: usize) {
     let parts = [Constraint::Min(1), Constraint::Length(1)];
     let [top, bottom] = Layout::vertical(parts).areas(frame.area());

@@ -1,4 +1,4 @@
-//! What `kyocho top` shows and what its keys do: the pure part.
+//! What `kyocho top` shows, and what its keys do: the pure part.
 
 use kyocho_microprocess::Priority;
 use kyocho_microprocess::control::protocol::Request;
@@ -6,10 +6,10 @@ use kyocho_microprocess::control::{Entry, GlobalId, Snapshot};
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 use std::collections::HashMap;
 
-/// Characters that a filter or a number may have.
+/// Longest filter or number, in characters.
 const INPUT_MAX: usize = 60;
 
-/// By what rows are sorted.
+/// The order of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sort {
     #[default]
@@ -42,21 +42,21 @@ impl Sort {
     }
 }
 
-/// What the keys mean just now.
+/// What the keys currently do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]
     Browse,
     Help,
-    /// A filter is being typed.
+    /// They type a filter.
     Filter,
-    /// A priority for this one is being typed.
+    /// They type a priority for this microprocess.
     Priority(GlobalId, String),
-    /// This order waits for a yes.
+    /// They confirm or cancel this order.
     Confirm(GlobalId, Request, String),
 }
 
-/// Which table is shown.
+/// The table that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Table {
     #[default]
@@ -64,7 +64,7 @@ pub(super) enum Table {
     AddressSpaces,
 }
 
-/// What a key press asks of the outside.
+/// What the caller must do after a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Nothing,
@@ -72,12 +72,12 @@ pub(super) enum Command {
     Order(GlobalId, Request),
 }
 
-/// A microprocess, with what it did since the last look.
+/// A microprocess, with its rates since the last snapshot.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) entry: Entry,
     pub(super) program: String,
-    /// Hundredths of one processor.
+    /// CPU time in hundredths of one processor.
     pub(super) cpu_percent: u64,
     pub(super) switches_per_second: u64,
 }
@@ -101,7 +101,7 @@ impl Row {
 pub(super) struct Model {
     pub(super) snapshots: Vec<Snapshot>,
     rows: Vec<Row>,
-    /// CPU time and switches of each at the last look, and when that was.
+    /// CPU time and switches of each microprocess in the last snapshot.
     before: HashMap<GlobalId, (u64, u64)>,
     seen_ns: u64,
     pub(super) sort: Sort,
@@ -109,12 +109,12 @@ pub(super) struct Model {
     pub(super) mode: Mode,
     pub(super) table: Table,
     selected: Option<GlobalId>,
-    /// What came of the last order.
+    /// The result of the last order.
     pub(super) message: String,
 }
 
 impl Model {
-    /// Takes a new look over.
+    /// Takes a new snapshot.
     pub(super) fn observe(&mut self, snapshots: Vec<Snapshot>, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.seen_ns).max(1);
         let is_first = self.seen_ns == 0;
@@ -126,7 +126,7 @@ impl Model {
         };
         for (program, entry) in snapshots.iter().flat_map(all) {
             let now = (entry.cpu_ns, entry.switches);
-            // What was there before the first look has no rate yet.
+            // Before the first snapshot there is no rate.
             let unseen = if is_first { now } else { (0, 0) };
             let then = self.before.get(&entry.id).copied().unwrap_or(unseen);
             before.insert(entry.id, now);
@@ -160,7 +160,7 @@ impl Model {
         }
     }
 
-    /// Which of [`rows`](Self::rows) is selected.
+    /// The index of the selected row in [`rows`](Self::rows).
     pub(super) fn selected_at(&self) -> Option<usize> {
         let rows = self.rows();
         let at = rows.iter().position(|row| Some(row.entry.id) == self.selected);
@@ -184,7 +184,7 @@ impl Model {
         self.message = message;
     }
 
-    /// Does what a key asks for.
+    /// Executes a key.
     pub(super) fn press(&mut self, key: KeyCode, modifiers: KeyModifiers) -> Command {
         self.message.clear();
         if key == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL) {
@@ -237,14 +237,14 @@ impl Model {
         Command::Nothing
     }
 
-    /// Asks whether to give an order to the selected one.
+    /// Asks for confirmation of an order to the selected microprocess.
     fn propose(&mut self, verb: &str, order: impl Fn(u64) -> Request) {
         let Some(target) = self.selected() else {
             return self.tell(format!("nothing to {verb}"));
         };
         let name = self.rows.iter().find(|row| row.entry.id == target).map(Row::name);
         let question = format!("{verb} {target} {}? (y/n)", name.unwrap_or_default());
-        // The one that was asked about, wherever rows move meanwhile.
+        // Selects the microprocess of the question, even if rows have moved meanwhile.
         self.selected = Some(target);
         self.mode = Mode::Confirm(target, order(target.local), question);
     }

@@ -1,4 +1,4 @@
-//! How `kyocho top` looks: 80 columns and 24 lines are enough.
+//! Draws `kyocho top`. 80 columns and 24 lines are enough.
 
 use super::model::{Mode, Model, Row as Shown, Table as Which};
 use kyocho_microprocess::control::{Entry, Status};
@@ -28,7 +28,7 @@ whatever runs with KYOCHO_CONTROL=1.   (any key goes back)";
 const KEYS: &str =
     " q leave  ? help  s sort  / filter  K kill  z suspend  r resume  p priority  Tab";
 
-/// Draws everything.
+/// Draws the whole screen.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     let lines = [Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)];
     let [top, middle, bottom] = Layout::vertical(lines).areas(frame.area());
@@ -63,7 +63,7 @@ fn summary(model: &Model) -> String {
     )
 }
 
-/// The last line: a question, an answer, or which keys there are.
+/// The last line: a question, a result, or the keys.
 fn status(model: &Model) -> String {
     match &model.mode {
         Mode::Confirm(_, _, question) => question.clone(),
@@ -115,7 +115,7 @@ fn row(shown: &Shown) -> Row<'static> {
     .style(style)
 }
 
-/// What it waits for, in few words: without an address.
+/// What the microprocess waits for, without an address.
 fn waits(entry: &Entry) -> String {
     let whole = entry.waits_for.as_deref().unwrap_or_default();
     let kind = whole.split_once(" 0x").map_or(whole, |(kind, _)| kind);

@@ -1,4 +1,4 @@
-//! The connection file: where a front end expects the kernel's sockets, and the key that both sign with.
+//! The connection file: the addresses of the kernel's sockets, and the key for signatures.
 
 use serde::Deserialize;
 use std::path::Path;
@@ -13,19 +13,20 @@ pub(super) struct Connection {
     pub(super) stdin_port: u16,
     pub(super) control_port: u16,
     pub(super) hb_port: u16,
-    /// Without one nothing is signed.
+    /// Without a key, messages are not signed.
     pub(super) key: String,
     signature_scheme: String,
 }
 
-/// The only scheme there is.
+/// The only supported signature scheme.
 const SCHEME: &str = "hmac-sha256";
 
 impl Connection {
     /// Reads a connection file.
     ///
     /// # Errors
-    /// The host's; what is no connection file, or wants something that there is not.
+    /// The file cannot be read, is not a connection file, or requires something that is not
+    /// supported.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let named = |message: String| format!("{}: {message}", path.display());
         let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;

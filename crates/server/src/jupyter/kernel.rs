@@ -1,4 +1,5 @@
-//! What answers the requests of a notebook, one after the other: a session whose output goes to the front ends.
+//! Answers the requests of a notebook, one after the other, in a session whose output goes to the
+//! front ends.
 
 use super::message::Request;
 use super::sockets::Answers;
@@ -12,16 +13,16 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::Receiver;
 
-/// Names that a completion lists.
+/// Most names that a completion lists.
 const NAMES_MAX: usize = 500;
-/// What is sent at a time of what a program writes.
+/// Most bytes of a program's output in one message.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 
-/// Where output goes, and what it came of.
+/// The destination of output, and the request that causes it.
 #[derive(Default)]
 struct Stage {
     answers: Option<Answers>,
-    /// The header of the request under way, or of the last one.
+    /// The header of the current request, or of the last one.
     parent: Value,
 }
 
@@ -31,12 +32,12 @@ fn lock(stage: &SharedStage) -> MutexGuard<'_, Stage> {
     stage.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a session writes.
+/// An output port of the session.
 struct Output {
     stage: SharedStage,
     /// `stdout` or `stderr`.
     name: &'static str,
-    /// The beginning of a character.
+    /// The first bytes of an incomplete character.
     partial: Vec<u8>,
 }
 
@@ -62,7 +63,7 @@ impl Write for Output {
     }
 }
 
-/// How many bytes are characters, the last one whole. What is no UTF-8 counts as whole.
+/// Number of bytes that are complete characters. Invalid UTF-8 counts as complete.
 fn whole_characters(bytes: &[u8]) -> usize {
     match core::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -74,13 +75,13 @@ fn whole_characters(bytes: &[u8]) -> usize {
 pub(super) struct Kernel {
     session: Session,
     stage: SharedStage,
-    /// Texts evaluated, as notebooks number them.
+    /// Number of evaluated texts, as notebooks number them.
     count: u64,
 }
 
 impl Kernel {
     /// # Errors
-    /// No memory for a session.
+    /// There is no memory for a session.
     pub(super) fn new(system: &System) -> Result<(Self, SessionHandle), String> {
         let stage = SharedStage::default();
         let output =
@@ -92,7 +93,7 @@ impl Kernel {
         Ok((Self { session, stage, count: 0 }, handle))
     }
 
-    /// Answers until there are no more requests, or the session is left.
+    /// Answers requests until there are no more, or until the session ends.
     pub(super) fn serve(&mut self, mut requests: Receiver<Request>, answers: &Answers) {
         lock(&self.stage).answers = Some(answers.clone());
         while let Some(request) = requests.blocking_recv() {
@@ -106,7 +107,7 @@ impl Kernel {
         answers.flush();
     }
 
-    /// As [`answer`](Self::answer), and shows that the kernel is busy meanwhile.
+    /// Like [`answer`](Self::answer), and shows that the kernel is busy meanwhile.
     fn attend(&mut self, request: &Request, answers: &Answers) -> bool {
         lock(&self.stage).parent = request.header.clone();
         answers.show(&request.header, "status", json!({"execution_state": "busy"}));
@@ -115,9 +116,10 @@ impl Kernel {
         goes_on
     }
 
-    /// Texts that were sent behind one that failed are not evaluated; other requests are answered.
+    /// Answers all waiting requests after one that failed. Texts among them are not evaluated.
     fn abort_waiting(&mut self, requests: &mut Receiver<Request>, answers: &Answers) {
-        // All that there are, before the first one is answered: who hears of it may send the next, which is to be evaluated.
+        // Takes all waiting requests before the first is answered. A front end that gets an answer
+        // may send another text, which must be evaluated.
         let waiting: Vec<Request> = core::iter::from_fn(|| requests.try_recv().ok()).collect();
         for request in waiting {
             if request.kind() == "execute_request" {
@@ -130,7 +132,7 @@ impl Kernel {
         }
     }
 
-    /// Answers one request; `false` where what was sent behind it is not to be evaluated.
+    /// Answers one request. Returns `false` if the texts sent after it are not to be evaluated.
     fn answer(&mut self, request: &Request, answers: &Answers) -> bool {
         let (kind, content) = match request.kind() {
             "execute_request" => return self.execute(request, answers),
@@ -140,7 +142,7 @@ impl Kernel {
             "is_complete_request" => ("is_complete_reply", is_complete(request.text("code"))),
             "history_request" => ("history_reply", json!({"status": "ok", "history": []})),
             "comm_info_request" => ("comm_info_reply", json!({"status": "ok", "comms": {}})),
-            // What nobody has heard of gets no answer, says the protocol.
+            // The protocol says that unknown requests get no answer.
             _ => return true,
         };
         answers.reply(request, kind, content);
@@ -166,7 +168,7 @@ impl Kernel {
                     let shown = json!({"execution_count": count, "data": data, "metadata": {}});
                     answers.show(&request.header, "execute_result", shown);
                 }
-                // `(exit)` ends the kernel, which the front end is told of in this form.
+                // `(exit)` ends the kernel. This is how the protocol reports that to the front end.
                 let payload = match self.session.exit_code() {
                     Some(_) => json!([{"source": "ask_exit", "keepkernel": false}]),
                     None => json!([]),
@@ -191,7 +193,7 @@ impl Kernel {
         }
     }
 
-    /// The values of a text, printed.
+    /// Evaluates a text, and returns its values, printed.
     fn evaluate(&mut self, code: &str) -> Result<Vec<String>, Report> {
         match comma::typed(code) {
             Typed::Text(text) => self.session.eval(&text, "notebook").map(|done| done.values),
@@ -210,7 +212,7 @@ impl Kernel {
         })
     }
 
-    /// What the name at the cursor stands for, printed; nothing is evaluated but the name.
+    /// The value of the name at the cursor, printed. Only the name is evaluated.
     fn inspect(&mut self, request: &Request) -> Value {
         let (code, cursor) = (request.text("code"), cursor(request));
         let name: String =
@@ -218,7 +220,7 @@ impl Kernel {
         let is_known = !name.is_empty() && self.session.names(&name).contains(&name);
         let meaning = is_known.then(|| match self.session.eval(&name, "notebook") {
             Ok(evaluation) => evaluation.values.join(" "),
-            // A word of the syntax.
+            // The name is a keyword of the syntax.
             Err(report) => report.message().to_owned(),
         });
         let data =
@@ -227,7 +229,7 @@ impl Kernel {
     }
 }
 
-/// An error as notebooks show it.
+/// An error in the notebooks' format.
 fn told(report: &Report) -> Value {
     let text = report.to_string();
     let traceback: Vec<&str> = text.lines().collect();
@@ -235,7 +237,7 @@ fn told(report: &Report) -> Value {
     json!({"ename": name, "evalue": report.message(), "traceback": traceback})
 }
 
-/// Where the cursor stands, in characters.
+/// The position of the cursor, in characters.
 fn cursor(request: &Request) -> usize {
     let end = request.text("code").chars().count();
     let cursor = request.content["cursor_pos"].as_u64();
@@ -257,7 +259,7 @@ fn is_complete(code: &str) -> Value {
     }
 }
 
-/// Who this is.
+/// What the kernel reports about itself.
 pub(super) fn info() -> Value {
     let version = env!("CARGO_PKG_VERSION");
     json!({

@@ -1,4 +1,4 @@
-//! Messages as they travel: the names of who is to have them, a mark, a signature, four texts of JSON.
+//! The encoding of messages: the receivers' names, a delimiter, a signature, and four JSON texts.
 //!
 //! ```text
 //!   identity ... | <IDS|MSG> | HMAC-SHA-256 of the rest, hex | header | parent's header | metadata | content | buffers ...
@@ -12,36 +12,36 @@ use sha2::Sha256;
 
 const MARK: &[u8] = b"<IDS|MSG>";
 const VERSION: &str = "5.3";
-/// JSON texts of a message.
+/// Number of JSON texts of a message.
 const TEXTS: usize = 4;
 
-/// A request, as far as its answers need it.
+/// A request: the parts that its answers need.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Request {
-    /// Who it came from, as the socket names him.
+    /// The sender, as the socket names it.
     pub(super) identities: Vec<Vec<u8>>,
     pub(super) header: Value,
     pub(super) content: Value,
 }
 
 impl Request {
-    /// What it asks for.
+    /// The type of the request.
     pub(super) fn kind(&self) -> &str {
         self.header["msg_type"].as_str().unwrap_or("")
     }
 
-    /// A text of its content; empty where there is none.
+    /// A text of its content; empty if it is missing.
     pub(super) fn text(&self, key: &str) -> &str {
         self.content[key].as_str().unwrap_or("")
     }
 
-    /// A switch of its content.
+    /// A truth value of its content; `otherwise` if it is missing.
     pub(super) fn is(&self, key: &str, otherwise: bool) -> bool {
         self.content[key].as_bool().unwrap_or(otherwise)
     }
 }
 
-/// What both sides sign with, and what the kernel's own messages are marked by.
+/// The key for signatures, and the session id of the kernel's own messages.
 #[derive(Debug)]
 pub(super) struct Seal {
     key: Vec<u8>,
@@ -61,10 +61,10 @@ impl Seal {
         hmac
     }
 
-    /// A message's parts.
+    /// Decodes the parts of a message.
     ///
     /// # Errors
-    /// What is no message, or not signed with the key.
+    /// The parts are not a message, or it is not signed with the key.
     pub(super) fn open(&self, mut parts: Vec<Vec<u8>>) -> Result<Request, String> {
         let mark = parts.iter().position(|part| part == MARK).ok_or("a message without a mark")?;
         let rest = parts.split_off(mark + 1);
@@ -85,7 +85,7 @@ impl Seal {
         Ok(Request { identities: parts, header: json(0)?, content: json(3)? })
     }
 
-    /// The parts of a message about `parent`, for who is named.
+    /// Encodes a message about `parent`, for these receivers.
     ///
     /// # Errors
     /// The host has no random numbers.
@@ -117,7 +117,7 @@ impl Seal {
     }
 }
 
-/// A name that nothing else has.
+/// A new random name.
 fn fresh() -> Result<String, String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
@@ -134,7 +134,7 @@ fn bytes_of_hex(text: &[u8]) -> Option<Vec<u8>> {
     pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
 }
 
-/// A time as ISO 8601 has it.
+/// A time in ISO 8601.
 fn date(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     humantime::format_rfc3339_micros(SystemTime::UNIX_EPOCH + since).to_string()

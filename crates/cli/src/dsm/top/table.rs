@@ -4,7 +4,7 @@ use kyocho_dsm::counters::Counted;
 use kyocho_sys::prim::clock::Instant;
 use std::collections::BTreeMap;
 
-/// The nodes of this host, and when they were looked at.
+/// The counters of the nodes of this host, and when they were read.
 pub(super) struct Look {
     pub(super) nodes: Vec<Counted>,
     pub(super) at: Instant,
@@ -12,11 +12,11 @@ pub(super) struct Look {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
-    /// Something that is counted.
+    /// A number of events since the start.
     Count,
-    /// Something that there is now, more or less of it.
+    /// A number that rises and falls.
     Level,
-    /// Nanoseconds.
+    /// Nanoseconds since the start.
     Time,
 }
 
@@ -25,7 +25,7 @@ struct Column {
     title: &'static str,
     figure: &'static str,
     unit: Unit,
-    /// Where lines are too short for all columns, those with the lowest number are left out.
+    /// If lines are too short for all columns, those with the lowest rank are left out.
     rank: u8,
 }
 
@@ -46,10 +46,10 @@ const COLUMNS: [Column; 10] = [
     column("barrier", "at_barriers_ns", Unit::Time, 9),
 ];
 
-/// Room for most figures, so that columns stay where they are from look to look.
+/// Wide enough for most figures, so that columns keep their places.
 const CELL_COLUMNS_MIN: usize = 5;
 
-/// What the figures are: of one look, or of the time between two.
+/// Explains the figures: totals, or rates between two looks.
 pub(super) const fn units(is_rate: bool) -> &'static str {
     if is_rate {
         "per second; pages: usable now; waits: % of time"
@@ -58,9 +58,9 @@ pub(super) const fn units(is_rate: bool) -> &'static str {
     }
 }
 
-/// A line of titles and one line for each node, with what its figures are, and where there was a
-/// look `before`, with what was added each second. Leaves columns out until lines have at most
-/// `columns_max` columns, or nothing but names and waits is left.
+/// A line of titles, and one line for each node with its figures. With an earlier look `before`,
+/// the figures are rates since then. Columns are left out until lines have at most `columns_max`
+/// columns, or only names and waits are left.
 pub(super) fn lines(now: &Look, before: Option<&Look>, columns_max: usize) -> Vec<String> {
     if now.nodes.is_empty() {
         return vec!["no nodes run here; start some by `kyocho dsm run -n N PROGRAM`".to_owned()];
@@ -74,7 +74,7 @@ pub(super) fn lines(now: &Look, before: Option<&Look>, columns_max: usize) -> Ve
     cells.iter().map(|row| line(row, &widths, &shown)).collect()
 }
 
-/// Which columns are shown: the two names, some of [`COLUMNS`], and the last.
+/// The columns to show: run and node, some of [`COLUMNS`], and the waits.
 fn shown(widths: &[usize], columns_max: usize) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..widths.len()).collect();
     let width = |shown: &[usize]| shown.iter().map(|&at| widths[at] + 1).sum::<usize>();
@@ -86,7 +86,7 @@ fn shown(widths: &[usize], columns_max: usize) -> Vec<usize> {
     shown
 }
 
-/// Names to the left, figures to the right.
+/// Formats a row: names to the left, figures to the right.
 fn line(row: &[String], widths: &[usize], shown: &[usize]) -> String {
     let cell = |&at: &usize| match at {
         0 => format!("{:<width$}", row[at], width = widths[at]),
@@ -97,7 +97,7 @@ fn line(row: &[String], widths: &[usize], shown: &[usize]) -> String {
     text.trim_end().to_owned()
 }
 
-/// Titles, then a row a node: its run, its rank, its figures, what it waits for.
+/// The titles, then a row for each node: its run, its rank, its figures, what it waits for.
 fn cells(now: &Look, before: Option<&Look>) -> Vec<Vec<String>> {
     let seconds = before.map_or(0.0, |before| (now.at - before.at).as_secs_f64());
     let earlier: BTreeMap<_, _> = before
@@ -123,7 +123,8 @@ fn cells(now: &Look, before: Option<&Look>) -> Vec<Vec<String>> {
     rows
 }
 
-/// A figure so far, or what was added to it each second; of times the share.
+/// A figure: the total, or the rate since the earlier look. For a time the rate is a share in
+/// percent.
 fn cell(figure: u64, added: Option<u64>, seconds: f64, unit: Unit) -> String {
     match (added, unit) {
         (Some(added), Unit::Time) => format!("{:.0} %", added as f64 / seconds / 1e7),
@@ -133,7 +134,7 @@ fn cell(figure: u64, added: Option<u64>, seconds: f64, unit: Unit) -> String {
     }
 }
 
-/// A number in few letters.
+/// A number in few characters.
 fn short(number: f64) -> String {
     let (scale, letter) = match number {
         1e10.. => (1e9, "G"),

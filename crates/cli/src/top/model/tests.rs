@@ -1,4 +1,4 @@
-//! What keys do, and what is shown at 80 columns and 24 lines.
+//! Tests of the keys, and of the screen at 80 columns and 24 lines.
 
 use super::super::view;
 use super::{Command, Mode, Model, Sort, Table};
@@ -15,7 +15,7 @@ fn entry(local: u64, name: &str, status: &str, cpu_ms: u64) -> serde_json::Value
         "cpu_ns": cpu_ms * 1_000_000, "switches": local * 10, "stackless": false })
 }
 
-/// An address space with these microprocesses, as its control socket tells it.
+/// A process with these microprocesses, as its control socket reports it.
 fn space(microprocesses: &[serde_json::Value]) -> Snapshot {
     let none = json!({ "switches": 0, "spawned": 0, "ended": 0, "blocked": 5, "unblocked": 0,
         "resumed": 0, "preempted": 0, "shared": 0 });
@@ -30,7 +30,7 @@ fn second(number: u64) -> u64 {
     number * 1_000_000_000
 }
 
-/// Two looks, a second apart: `busy` ran half of it.
+/// Two snapshots, a second apart. `busy` ran half of that time.
 fn model() -> Model {
     let mut model = Model::default();
     let look = |cpu_ms| {
@@ -110,7 +110,7 @@ fn orders_are_given_after_a_yes_only() {
 fn an_order_is_for_the_one_that_was_asked_about() {
     let mut model = model();
     press(&mut model, "K");
-    // Rows move: another one is first now.
+    // Rows move: another microprocess is first now.
     model.observe(vec![space(&[entry(1, "main", "running", 900)])], second(3));
     let busy = GlobalId { process: 7, local: 2 };
     assert_eq!(press(&mut model, "y"), Command::Order(busy, Request::Kill { id: 2 }));
