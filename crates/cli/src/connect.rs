@@ -49,7 +49,9 @@ fn connect(server: Server) -> Result<ExitCode, String> {
     let lost = |error: io::Error| format!("the connection: {error}");
     let client = Client::new(stream).map_err(lost)?;
     let Answer::Welcome(user) = client.answer().map_err(lost)? else {
-        return Err("the server does not speak this protocol".to_owned());
+        return Err(
+            "the program at this socket is not a Kyocho server, or another version".to_owned()
+        );
     };
     if io::stdin().is_terminal() { interact(&client, &user) } else { evaluate_input(&client) }
         .map_err(lost)

@@ -55,7 +55,9 @@ fn main() -> ExitCode {
         return match command {
             Some(Command::Run { file, .. }) => deep::command(&options, &file),
             _ => {
-                terminal::complain("the deep engine runs programs: kyocho --engine deep run FILE");
+                terminal::complain(
+                    "the deep engine has no prompt and no server. Use: kyocho --engine deep run FILE",
+                );
                 ExitCode::from(2)
             }
         };

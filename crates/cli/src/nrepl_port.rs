@@ -58,7 +58,7 @@ fn open(socket: Option<PathBuf>, port: u16) -> Result<(), String> {
         .map_err(|error| format!("{PORT_FILE}: {error}"))?;
     let accepting = move || accept(&listener, &socket);
     kyocho_sys::thread::start("nrepl-port", STACK_BYTES, accepting)
-        .map_err(|error| format!("no thread: {error}"))?;
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
     terminal::line(&format!(
         "nREPL for editors of this user: 127.0.0.1:{port}, told in {PORT_FILE}"
     ));
@@ -94,10 +94,10 @@ fn is_left_over(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Ok(found) if found.is_file() && found.len() <= PORT_FILE_BYTES_MAX => {}
-        _ => return taken("what is there is no file with a port, and stays"),
+        _ => return taken("the existing file contains no port, and is not replaced"),
     }
     let Ok(port) = fs::read_to_string(path)?.trim().parse::<u16>() else {
-        return taken("what is there is no file with a port, and stays");
+        return taken("the existing file contains no port, and is not replaced");
     };
     match TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(true),
@@ -119,13 +119,13 @@ fn accept(listener: &TcpListener, socket: &Path) {
         let (socket, counter) = (socket.to_owned(), Arc::clone(&open));
         let body = move || {
             if let Err(error) = lead(&stream, &socket) {
-                terminal::complain(&format!("kyocho: a connection is refused: {error}"));
+                terminal::complain(&format!("kyocho: refused a connection: {error}"));
             }
             counter.fetch_sub(1, Ordering::AcqRel);
         };
         if let Err(error) = kyocho_sys::thread::start("nrepl-connection", STACK_BYTES, body) {
             open.fetch_sub(1, Ordering::AcqRel);
-            terminal::complain(&format!("kyocho: no thread: {error}"));
+            terminal::complain(&format!("kyocho: cannot start a thread: {error}"));
         }
     }
 }
@@ -135,12 +135,12 @@ fn lead(editor: &TcpStream, socket: &Path) -> io::Result<()> {
     let server = UnixStream::connect(socket)?;
     let refuse = |why| Err(io::Error::new(ErrorKind::PermissionDenied, why));
     match OtherEnd::of(editor.local_addr()?, editor.peer_addr()?)? {
-        Some(end) if end.user != own_user() => return refuse("it is another user's"),
+        Some(end) if end.user != own_user() => return refuse("it belongs to another user"),
         Some(end) if end.is_of(Peer::of(server.as_fd())?.process)? => {
-            return refuse("it is a session's of the server");
+            return refuse("it comes from a session of the server");
         }
         Some(_) => {}
-        None => return refuse("nobody holds the other end"),
+        None => return refuse("no process holds its other end"),
     }
     editor.set_nodelay(true)?;
     let (mut from_server, mut to_editor) = (server.try_clone()?, editor.try_clone()?);

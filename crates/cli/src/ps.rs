@@ -85,8 +85,8 @@ fn snapshots(processes: &[u32], by_number: bool, form: Form) -> ExitCode {
     }
     if found.is_empty() {
         terminal::complain(
-            "kyocho: no address space of yours serves a control socket. `kyocho`, `kyocho run` and programs \
-             with KYOCHO_CONTROL=1 do",
+            "kyocho: no running program of yours has a control socket. `kyocho`, `kyocho run` and \
+             programs with KYOCHO_CONTROL=1 have one",
         );
         return ExitCode::SUCCESS;
     }

@@ -15,7 +15,9 @@ const STACK_BYTES: usize = 1 << 20;
 fn on_signals(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) {
     let mut signals = match Signals::new(signals) {
         Ok(signals) => signals,
-        Err(error) => return terminal::complain(&format!("kyocho: signals not handled: {error}")),
+        Err(error) => {
+            return terminal::complain(&format!("kyocho: cannot handle signals: {error}"));
+        }
     };
     let started = thread::start("signals", STACK_BYTES, move || {
         for signal in signals.forever() {
@@ -23,7 +25,7 @@ fn on_signals(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) {
         }
     });
     if let Err(error) = started {
-        terminal::complain(&format!("kyocho: signals not handled: {error}"));
+        terminal::complain(&format!("kyocho: cannot handle signals: {error}"));
     }
 }
 
@@ -56,7 +58,7 @@ pub(crate) fn serve(mut reload: impl FnMut()) {
                 reload();
             }
         }
-        Err(error) => terminal::complain(&format!("kyocho: signals not handled: {error}")),
+        Err(error) => terminal::complain(&format!("kyocho: cannot handle signals: {error}")),
     }
 }
 

@@ -30,9 +30,11 @@ fn only(process: Option<u32>) -> io::Result<u32> {
     }
     match client::processes()?.as_slice() {
         [one] => Ok(*one),
-        [] => Err(io::Error::other("no address space of yours serves a control socket")),
+        [] => Err(io::Error::other(
+            "no running program of yours has a control socket: start it with KYOCHO_CONTROL=1",
+        )),
         many => Err(io::Error::other(format!(
-            "several address spaces: say which by its number, one of {many:?}"
+            "several Kyocho programs are running: give the number of one, {many:?}"
         ))),
     }
 }
@@ -60,7 +62,7 @@ fn write(timeline: &Timeline, file: &Path) -> io::Result<()> {
     std::fs::write(file, chrome::text(timeline))
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
     terminal::line(&format!(
-        "{}: {} moments of {} virtual processors in {} ms, {} older ones dropped; open it in https://ui.perfetto.dev",
+        "{}: {} events of {} virtual processors in {} ms, {} older events dropped; open it in https://ui.perfetto.dev",
         file.display(),
         timeline.moments.len(),
         timeline.virtual_processors,
@@ -84,7 +86,7 @@ pub(crate) fn program(words: &[OsString], file: &Path) -> ExitCode {
         Ok(status) => {
             if !path.exists() {
                 terminal::complain(&format!(
-                    "kyocho: {} recorded nothing: is it a Kyocho program, and did it end in good order?",
+                    "kyocho: {} recorded nothing. It must be a Kyocho program, and must end normally",
                     program.to_string_lossy()
                 ));
                 return ExitCode::FAILURE;

@@ -128,7 +128,7 @@ fn a_node_that_ends_before_it_joins_is_told_to_all() {
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             let told = format!("node {victim} ended before all nodes had joined");
             assert_eq!(text.matches(&told).count(), 2, "{command:?}: {text}");
-            assert!(!text.contains("ending the nodes that are left"), "{command:?}: {text}");
+            assert!(!text.contains("ending the remaining nodes"), "{command:?}: {text}");
         }
     }
 }

@@ -281,7 +281,7 @@ fn a_server_comes_back_with_its_users_worlds() {
     std::fs::write(folder.join("ada.image"), "nonsense").unwrap();
     let mut client = connect(&server);
     client.line();
-    assert!(client.line().contains("your world cannot be had"));
+    assert!(client.line().contains("your saved world cannot be loaded"));
     assert!(client.eval("n").contains("unbound variable"));
     assert!(client.eval("(save-image)").contains("which file"));
     assert_eq!(std::fs::read(folder.join("ada.image")).unwrap(), b"nonsense");

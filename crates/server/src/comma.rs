@@ -42,44 +42,44 @@ const COMMAS: &[Comma] = &[
         "bt",
         Takes::Maybe("ID"),
         ("(bt ", ")"),
-        "who called whom: in what failed last, or in a thread",
+        "show the stack of the last error, or of a thread",
     ),
     comma(
         "locals",
         Takes::Maybe("N"),
         ("(locals ", ")"),
-        "the variables of frame N of what failed last",
+        "show the variables of frame N of the last error",
     ),
     comma(
         "use",
         Takes::One("EXPR"),
         ("(use-value ", ")"),
-        "go on with this value in place of what failed",
+        "continue with this value in place of the failed expression",
     ),
     comma(
         "retry",
         Takes::Nothing,
         ("(retry", ")"),
-        "do again what failed, or was interrupted, and go on",
+        "evaluate again what failed or was interrupted, and continue",
     ),
     comma(
         "time",
         Takes::One("EXPR"),
         ("(timed (lambda () ", "))"),
-        "evaluate, and say how long it took",
+        "evaluate, and show how long it took",
     ),
-    comma("ps", Takes::Nothing, ("(ps", ")"), "your threads"),
-    comma("top", Takes::Maybe("SECONDS"), ("(top ", ")"), "what they do"),
+    comma("ps", Takes::Nothing, ("(ps", ")"), "list your threads"),
+    comma("top", Takes::Maybe("SECONDS"), ("(top ", ")"), "show which threads use the processors"),
     comma(
         "profile",
         Takes::One("EXPR"),
         ("(profile-report (profile (lambda () ", ")))"),
-        "evaluate, and say where the time went",
+        "evaluate, and show where the time went",
     ),
-    comma("calls", Takes::Nothing, ("(system-calls", ")"), "what the system was asked for"),
-    comma("kill", Takes::One("ID"), ("(kill ", ")"), "end one of them"),
-    comma("suspend", Takes::One("ID"), ("(suspend ", ")"), "make one stand still"),
-    comma("resume", Takes::One("ID"), ("(resume ", ")"), "let it go on"),
+    comma("calls", Takes::Nothing, ("(system-calls", ")"), "count the calls of the Lisp system"),
+    comma("kill", Takes::One("ID"), ("(kill ", ")"), "terminate a thread"),
+    comma("suspend", Takes::One("ID"), ("(suspend ", ")"), "stop a thread"),
+    comma("resume", Takes::One("ID"), ("(resume ", ")"), "continue a stopped thread"),
     comma("gc", Takes::Nothing, ("(gc", ")"), "collect garbage"),
     comma("exit", Takes::Nothing, ("(exit", ")"), "leave; so does Ctrl-D"),
 ];
@@ -97,15 +97,16 @@ pub fn typed(text: &str) -> Typed<'_> {
     };
     match (comma.takes, rest) {
         (Takes::Nothing, rest) if !rest.is_empty() => {
-            Typed::Notice(format!(",{word} takes nothing\n"))
+            Typed::Notice(format!(",{word} takes no argument\n"))
         }
-        (Takes::One(what), "") => Typed::Notice(format!(",{word} takes {what}\n")),
+        (Takes::One(what), "") => Typed::Notice(format!(",{word} needs an argument: {what}\n")),
         _ => Typed::Text(format!("{}{rest}{}", comma.text.0, comma.text.1).into()),
     }
 }
 
 fn help() -> String {
-    let mut text = String::from("Any Scheme; Tab completes, Ctrl-C interrupts. And:\n");
+    let mut text =
+        String::from("Type Scheme forms. Tab completes names, Ctrl-C interrupts. Commands:\n");
     for Comma { word, takes, help, .. } in COMMAS {
         let usage = match takes {
             Takes::Nothing => (*word).to_owned(),
@@ -139,8 +140,8 @@ mod tests {
         for (text, part) in [
             (",nonsense", "there is no command ,nonsense"),
             (",", "there is no command ,;"),
-            (",use", ",use takes EXPR"),
-            (",ps 3", ",ps takes nothing"),
+            (",use", ",use needs an argument: EXPR"),
+            (",ps 3", ",ps takes no argument"),
             (",help", ",suspend ID"),
         ] {
             let Typed::Notice(notice) = typed(text) else { panic!("{text} is evaluated") };

@@ -240,7 +240,8 @@ impl Loop {
         let entered = world.enter(&mut self.session);
         self.screen.show(Shown::Welcome(user))?;
         if let Err(reason) = entered {
-            self.screen.show(Shown::Output(&format!("your world cannot be had: {reason}\n")))?;
+            self.screen
+                .show(Shown::Output(&format!("your saved world cannot be loaded: {reason}\n")))?;
         }
         for (event, _held) in events.iter() {
             match event {

@@ -95,7 +95,7 @@ impl Place {
                 result => return Ok(result?),
             }
         }
-        Err(io::Error::new(ErrorKind::WouldBlock, "another process keeps the folder's lock"))
+        Err(io::Error::new(ErrorKind::WouldBlock, "another process holds the folder's lock"))
     }
 
     fn unlock(&self) -> io::Result<()> {
@@ -139,7 +139,7 @@ impl Place {
     fn is_left_over(&self, name: &OsStr) -> io::Result<()> {
         let taken = |why| Err(io::Error::new(ErrorKind::AlreadyExists, why));
         if self.identity_of(name)?.is_none() {
-            return taken("what is there is no socket of this user's, and stays");
+            return taken("the existing file is not a socket of this user, and is not replaced");
         }
         match UnixStream::connect(self.path(name)) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),

@@ -30,12 +30,12 @@ pub(crate) fn command() -> ExitCode {
                 text.trim()
             ));
         }
-        Ok(text) => line(&format!("mappings         {} a process", text.trim())),
+        Ok(text) => line(&format!("mappings         {} for each process", text.trim())),
         Err(why) => line(&format!("mappings         unknown: {why}")),
     }
     match Shared::new(2) {
         Ok(_) => line("messages         by memory on this host (shm), else by tcp"),
-        Err(why) => line(&format!("messages         by tcp alone: shm: {why}")),
+        Err(why) => line(&format!("messages         by tcp only; shm: {why}")),
     }
     match TcpListener::bind("127.0.0.1:0") {
         Ok(_) => line("ports            yes"),
@@ -64,7 +64,7 @@ fn detections(views: &Arc<TwoViews>) -> bool {
         }
     }
     if let Some(best) = best {
-        line(&format!("writes           noticed by {best}"));
+        line(&format!("writes           detected by {best}"));
     }
     best.is_some()
 }

@@ -21,14 +21,16 @@ pub(crate) fn seats(text: &str, nodes: u16) -> Result<Vec<Seat>, String> {
         let mut words = line.split('#').next().unwrap_or("").split_whitespace();
         let Some(place) = words.next() else { continue };
         let (host, port) = match place.split_once(':') {
-            Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong("no such port"))?)),
+            Some((host, port)) => {
+                (host, Some(port.parse().map_err(|_| wrong("not a port number"))?))
+            }
             None => (place, None),
         };
         if host.starts_with('-') || host.contains(',') {
-            return Err(wrong("no name of a host"));
+            return Err(wrong("not a host name"));
         }
         let slots: u16 =
-            words.next().map_or(Ok(1), str::parse).map_err(|_| wrong("no number of slots"))?;
+            words.next().map_or(Ok(1), str::parse).map_err(|_| wrong("not a number of slots"))?;
         if words.next().is_some() {
             return Err(wrong("expected NAME[:PORT] [SLOTS]"));
         }
@@ -40,7 +42,7 @@ pub(crate) fn seats(text: &str, nodes: u16) -> Result<Vec<Seat>, String> {
         }
     }
     if seats.len() < usize::from(nodes) {
-        return Err(format!("{} slots for {nodes} nodes", seats.len()));
+        return Err(format!("only {} slots for {nodes} nodes", seats.len()));
     }
     seats.truncate(nodes.into());
     Ok(seats)
@@ -80,10 +82,10 @@ mod tests {
 
     #[test]
     fn mistakes_name_their_line() {
-        assert_eq!(seats("a 2", 3).unwrap_err(), "2 slots for 3 nodes");
-        assert_eq!(seats("a\nb many", 1).unwrap_err(), "line 2: no number of slots");
-        assert_eq!(seats("a:port", 1).unwrap_err(), "line 1: no such port");
-        assert_eq!(seats("-oProxyCommand=x", 1).unwrap_err(), "line 1: no name of a host");
+        assert_eq!(seats("a 2", 3).unwrap_err(), "only 2 slots for 3 nodes");
+        assert_eq!(seats("a\nb many", 1).unwrap_err(), "line 2: not a number of slots");
+        assert_eq!(seats("a:port", 1).unwrap_err(), "line 1: not a port number");
+        assert_eq!(seats("-oProxyCommand=x", 1).unwrap_err(), "line 1: not a host name");
         assert!(seats("a 1 2", 1).unwrap_err().starts_with("line 1: expected"));
         assert_eq!(seats("a:65535 2", 1).unwrap_err(), "line 1: more slots than ports");
     }

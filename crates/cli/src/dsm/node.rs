@@ -26,7 +26,7 @@ pub(crate) fn command(program: &[OsString]) -> ExitCode {
     // Under another number, because the program's standard input is empty.
     let line = match io::stdin().as_fd().try_clone_to_owned() {
         Ok(line) => line,
-        Err(why) => return fail(&format!("no line to `kyocho dsm run`: {why}")),
+        Err(why) => return fail(&format!("no connection to `kyocho dsm run`: {why}")),
     };
     let mut input = std::fs::File::from(line);
     for _ in 0..LINES_MAX {
@@ -37,12 +37,12 @@ pub(crate) fn command(program: &[OsString]) -> ExitCode {
         };
         let variable = line.split_once('=').filter(|(name, _)| name.starts_with("KYOCHO_DSM_"));
         let Some((name, value)) = variable else {
-            return fail("expected what `kyocho dsm run` sends");
+            return fail("expected the settings that `kyocho dsm run` sends");
         };
         command.env(name, value);
     }
     if let Err(why) = set_inheritance(input.as_fd(), Inheritance::Inherited) {
-        return fail(&format!("cannot hand a descriptor on: {why}"));
+        return fail(&format!("cannot pass on a descriptor: {why}"));
     }
     let why = command.env(variable::LAUNCHER, input.as_raw_fd().to_string()).exec();
     complain(&format!("cannot run {}: {why}", program[0].display()));

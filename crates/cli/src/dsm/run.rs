@@ -43,7 +43,9 @@ pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
             let count = nodes.len() as u16;
             let code = watch(nodes, Duration::from_millis(arguments.deadline_ms));
             if let Err(why) = counters::forget(&run_name(std::process::id()), count) {
-                complain(&format!("kyocho dsm run: counters of nodes may be left: {why}"));
+                complain(&format!(
+                    "kyocho dsm run: files with the nodes' counters may remain: {why}"
+                ));
             }
             ExitCode::from(code)
         }
@@ -58,15 +60,16 @@ pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
 /// fails.
 fn become_program(arguments: &RunArguments) -> String {
     if arguments.nodes.is_some() || arguments.hosts.is_some() {
-        return "with --transport mpi, mpirun says how many nodes there are and where: leave out --nodes and --hosts".to_owned();
+        return "with --transport mpi, mpirun determines the nodes: leave out --nodes and --hosts"
+            .to_owned();
     }
     if STARTED_BY_MPI.iter().all(|name| std::env::var_os(name).is_none()) {
-        return "no MPI job has started this: mpirun -n N kyocho dsm run --transport mpi PROGRAM"
+        return "not a process of an MPI job. Use: mpirun -n N kyocho dsm run --transport mpi PROGRAM"
             .to_owned();
     }
     let this = match std::env::current_exe() {
         Ok(this) => this,
-        Err(why) => return format!("cannot find myself: {why}"),
+        Err(why) => return format!("cannot find the program kyocho: {why}"),
     };
     let words = command_line(&arguments.program, this.into());
     let mut command = Command::new(&words[0]);
@@ -133,7 +136,7 @@ fn watch(mut running: Vec<Node>, deadline: Duration) -> u8 {
             (code, until) = (128 + signal as u8, Some(Instant::now()));
         }
         if until.is_some_and(|until| Instant::now() >= until) {
-            complain("kyocho dsm run: ending the nodes that are left");
+            complain("kyocho dsm run: ending the remaining nodes");
             running.drain(..).for_each(|mut node| node.end());
         }
     }
@@ -148,7 +151,7 @@ fn signals() -> Receiver<i32> {
         Ok(mut signals) => drop(thread::spawn(move || {
             signals.forever().try_for_each(|signal| sender.send(signal))
         })),
-        Err(why) => complain(&format!("kyocho dsm run: signals not handled: {why}")),
+        Err(why) => complain(&format!("kyocho dsm run: cannot handle signals: {why}")),
     }
     // The second sender keeps the channel open, so that the wait for a signal takes its time even
     // if none can arrive.

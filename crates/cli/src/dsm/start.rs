@@ -66,7 +66,8 @@ fn common(
     arguments: &RunArguments,
     places: &[String],
 ) -> Result<Vec<(&'static str, String)>, String> {
-    let secret = Secret::random().map_err(|why| format!("no random numbers: {why}"))?;
+    let secret =
+        Secret::random().map_err(|why| format!("the host has no random numbers: {why}"))?;
     let mut variables = vec![
         (variable::NODES, places.join(",")),
         (variable::SECRET, secret.to_hex()),
@@ -80,7 +81,10 @@ fn common(
 pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
     let Some(file) = &arguments.hosts else { return start_here(arguments) };
     if arguments.transport == Some(Carrier::Shm) {
-        return Err("--transport shm is for nodes that all run here: leave out --hosts".to_owned());
+        return Err(
+            "--transport shm is for nodes on this machine only: leave out --hosts, or use tcp"
+                .to_owned(),
+        );
     }
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let seats = seats(&text, arguments.nodes.unwrap_or(NODES_USUAL))
@@ -96,7 +100,7 @@ pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
         let mut child = command.spawn().map_err(|why| format!("cannot run {shell}: {why}"))?;
         let mut place = format!("{}={rank}\n", variable::RANK);
         variables.iter().for_each(|(name, value)| place.push_str(&format!("{name}={value}\n")));
-        let mut line = child.stdin.take().ok_or("no way to tell a node its place")?;
+        let mut line = child.stdin.take().ok_or("no connection to the remote shell")?;
         // If the node has ended already, waiting for it reports that.
         let _told = line.write_all(format!("{place}\n").as_bytes());
         Ok(Node { rank, child, line: Line::Remote(line) })
@@ -110,7 +114,7 @@ fn remote_command(arguments: &RunArguments) -> Result<OsString, String> {
     let program = command_line(&arguments.program, "kyocho".into());
     let words: Vec<_> = before.into_iter().chain(program).collect();
     let line = shlex::bytes::try_join(words.iter().map(|word| word.as_bytes()));
-    line.map(OsString::from_vec).map_err(|_| "an argument holds a zero byte".to_owned())
+    line.map(OsString::from_vec).map_err(|_| "an argument contains a zero byte".to_owned())
 }
 
 fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
@@ -128,10 +132,11 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
         variables.push((variable::TRANSPORT, "shm".to_owned()));
         variables.push((variable::SHARED, numbers.join(",")));
     }
-    let this = std::env::current_exe().map_err(|why| format!("cannot find myself: {why}"))?;
+    let this =
+        std::env::current_exe().map_err(|why| format!("cannot find the program kyocho: {why}"))?;
     let words = command_line(&arguments.program, this.into());
     started(&listeners, |rank, listener| {
-        let (hears, line) = io::pipe().map_err(|why| format!("no line to a node: {why}"))?;
+        let (hears, line) = io::pipe().map_err(|why| format!("no connection to a node: {why}"))?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(variables.clone());
         command.env(variable::RANK, rank.to_string());
@@ -167,7 +172,7 @@ fn spawned(command: &mut Command, handed: &[BorrowedFd<'_>]) -> Result<Child, St
     let inherit = |to| {
         let mut all = handed.iter();
         all.try_for_each(|one| set_inheritance(*one, to))
-            .map_err(|why| format!("cannot hand a descriptor on: {why}"))
+            .map_err(|why| format!("cannot pass on a descriptor: {why}"))
     };
     inherit(Inheritance::Inherited)?;
     let program = command.get_program().display().to_string();

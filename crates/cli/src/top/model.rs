@@ -199,7 +199,7 @@ impl Model {
                 if matches!(key, KeyCode::Char('y' | 'Y')) {
                     return Command::Order(target, request);
                 }
-                self.tell("left alone".to_owned());
+                self.tell("cancelled".to_owned());
             }
         }
         Command::Nothing

@@ -9,21 +9,21 @@ use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
 
 const HELP: &str = "\
-kyocho top: the microprocesses of your address spaces
+kyocho top: the microprocesses of your Kyocho programs
 
-  Up Down PgUp PgDn   choose one           Tab   address spaces, and back
+  Up Down PgUp PgDn   select one           Tab   processes, and back
   s   sort by cpu, switches, priority, state, name, id
-  /   show only those with a text in name, id, state or what they wait for
-  Esc show all again
-  K   kill       ends it: destructors run, joining it reports that
-  z   suspend    makes it stand still, whatever it is doing
-  r   resume     lets it go on
-  p   priority   0 (least) to 63 (most)
+  /   show only those that contain a text in a column
+  Esc show all
+  K   kill       terminate it; its destructors run
+  z   suspend    stop it, in any state
+  r   resume     continue it
+  p   priority   0 (least urgent) to 63 (most urgent)
   q   leave
 
-CPU is sampled once a time slice; 100 is one virtual processor.
-Programs show here that serve a control socket: kyocho, kyocho run, and
-whatever runs with KYOCHO_CONTROL=1.   (any key goes back)";
+CPU% is sampled once in each time slice; 100 is one virtual processor.
+Only programs with a control socket are shown: kyocho, kyocho run, and
+programs that run with KYOCHO_CONTROL=1.   (any key goes back)";
 
 const KEYS: &str =
     " q leave  ? help  s sort  / filter  K kill  z suspend  r resume  p priority  Tab";
@@ -53,7 +53,7 @@ fn summary(model: &Model) -> String {
     let entries = || model.snapshots.iter().flat_map(|snapshot| &snapshot.microprocesses);
     let count = |status: Status| entries().filter(|entry| entry.status == status).count();
     format!(
-        "{} address spaces, {} microprocesses: {} running, {} runnable, {} waiting, {} blocked",
+        "{} processes, {} microprocesses: {} running, {} runnable, {} waiting, {} blocked",
         model.snapshots.len(),
         entries().count(),
         count(Status::Running),

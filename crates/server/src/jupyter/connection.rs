@@ -32,11 +32,11 @@ impl Connection {
         let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
         let own: Self = serde_json::from_str(&text).map_err(|error| named(error.to_string()))?;
         if own.transport != "tcp" {
-            return Err(named(format!("transport {}: there is tcp alone", own.transport)));
+            return Err(named(format!("transport {} is not supported: use tcp", own.transport)));
         }
         if !own.key.is_empty() && own.signature_scheme != SCHEME {
             let scheme = &own.signature_scheme;
-            return Err(named(format!("signature scheme {scheme}: there is {SCHEME} alone")));
+            return Err(named(format!("signature scheme {scheme} is not supported: use {SCHEME}")));
         }
         Ok(own)
     }

@@ -66,7 +66,8 @@ impl Seal {
     /// # Errors
     /// The parts are not a message, or it is not signed with the key.
     pub(super) fn open(&self, mut parts: Vec<Vec<u8>>) -> Result<Request, String> {
-        let mark = parts.iter().position(|part| part == MARK).ok_or("a message without a mark")?;
+        let mark =
+            parts.iter().position(|part| part == MARK).ok_or("a message without a delimiter")?;
         let rest = parts.split_off(mark + 1);
         parts.pop();
         let [signature, texts @ ..] = rest.as_slice() else {

@@ -40,18 +40,18 @@ fn what_is_no_socket_stays() {
     let folder = Folder::new("no-socket");
     let path = folder.0.join("s");
     std::fs::write(&path, "precious").unwrap();
-    assert!(refusal(&path).contains("no socket of this user's, and stays"));
+    assert!(refusal(&path).contains("not a socket of this user, and is not replaced"));
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     let link = folder.0.join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert!(refusal(&link).contains("stays"));
+    assert!(refusal(&link).contains("is not replaced"));
     let socket = folder.0.join("socket");
     drop(UnixListener::bind(&socket).unwrap());
     let to_socket = folder.0.join("to-socket");
     std::os::unix::fs::symlink(&socket, &to_socket).unwrap();
-    assert!(refusal(&to_socket).contains("stays"), "a link to a socket is no socket");
+    assert!(refusal(&to_socket).contains("is not replaced"), "a link to a socket is no socket");
     std::fs::create_dir(folder.0.join("folder")).unwrap();
-    assert!(refusal(&folder.0.join("folder")).contains("stays"));
+    assert!(refusal(&folder.0.join("folder")).contains("is not replaced"));
     assert_eq!(folder.names(), ["folder", "link", "s", "socket", "to-socket"]);
 }
 

@@ -120,8 +120,7 @@ fn an_order_is_for_the_one_that_was_asked_about() {
 fn everything_fits_into_80_by_24() {
     let mut model = model();
     let shown = screen(&mut model);
-    for text in ["1 address spaces, 3 microprocesses: 1 running", "busy", "mutex of 7:1", "q leave"]
-    {
+    for text in ["1 processes, 3 microprocesses: 1 running", "busy", "mutex of 7:1", "q leave"] {
         assert!(shown.contains(text), "{text} is missing:\n{shown}");
     }
     press(&mut model, "?");
@@ -138,5 +137,5 @@ fn nothing_to_show_is_no_accident() {
     let mut model = Model::default();
     model.observe(Vec::new(), second(1));
     assert_eq!(press(&mut model, "Kjk"), Command::Nothing);
-    assert!(screen(&mut model).contains("0 address spaces"));
+    assert!(screen(&mut model).contains("0 processes"));
 }

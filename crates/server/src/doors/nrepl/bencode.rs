@@ -107,7 +107,7 @@ impl Message {
 }
 
 fn wrong(at: usize) -> String {
-    format!("this is no bencode, at byte {at} of the message")
+    format!("the message is not valid bencode at byte {at}")
 }
 
 /// Splits a stream of bytes into messages. Each byte is examined at most twice, however small the

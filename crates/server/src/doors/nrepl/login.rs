@@ -92,7 +92,7 @@ pub(crate) fn wait(
             Some((decoder, request))
         }
         Ok(request) => {
-            let reason = "the first message has to have the server's `token` (see `kyocho serve`)";
+            let reason = "the first message must have the server's `token` (see `kyocho serve`)";
             let entries = [("err", reason.into())];
             // Who has gone does not want to know.
             let _ = Answers::new(wire.clone()).done(

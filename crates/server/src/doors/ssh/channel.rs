@@ -34,7 +34,7 @@ impl Visitor {
     async fn enter(&self) -> io::Result<StdStream> {
         let (ours, stream) = StdStream::pair()?;
         let arrival = Arrival { user: self.user.clone(), stream };
-        let closed = |_| io::Error::other("the server lets nobody in any more");
+        let closed = |_| io::Error::other("the server accepts no more sessions");
         self.arrivals.send(arrival).await.map_err(closed)?;
         Ok(ours)
     }

@@ -19,8 +19,9 @@ const OTHERS: u32 = 0o077;
 /// # Errors
 /// There is no folder for it, the file is not a key, or other users may read it.
 pub(super) fn get() -> io::Result<PrivateKey> {
-    let folder = state::folder()
-        .ok_or_else(|| io::Error::other("no place for a host key: set XDG_STATE_HOME or HOME"))?;
+    let folder = state::folder().ok_or_else(|| {
+        io::Error::other("no folder for the host key: set XDG_STATE_HOME or HOME")
+    })?;
     let path = folder.join(NAME);
     let named = |error: io::Error| {
         io::Error::new(error.kind(), format!("the host key {}: {error}", path.display()))
@@ -41,7 +42,7 @@ pub(super) fn fingerprint(key: &PrivateKey) -> String {
 fn read(path: &Path) -> io::Result<PrivateKey> {
     let text = fs::read(path)?;
     if fs::metadata(path)?.permissions().mode() & OTHERS != 0 {
-        return Err(io::Error::other("others than its owner may read it: chmod 600"));
+        return Err(io::Error::other("other users may read it: chmod 600"));
     }
     PrivateKey::from_openssh(text).map_err(io::Error::other)
 }

@@ -60,7 +60,7 @@ impl Decode for Decoder {
         if let (false, Some(&first)) = (self.is_begun, bytes.first()) {
             self.is_begun = true;
             if !other_protocol::begins_text(first) {
-                return Err("this is no terminal".to_owned());
+                return Err("this port is for terminals".to_owned());
             }
         }
         let mut events = Vec::new();
@@ -93,7 +93,7 @@ impl Decoder {
     /// Checks the first line.
     fn believe(&mut self, line: &[u8]) -> Result<(), String> {
         if !self.is_believed && other_protocol::is_http_request(line) {
-            return Err("this is no web server".to_owned());
+            return Err("this is not a web server".to_owned());
         }
         self.is_believed = true;
         Ok(())
