@@ -1,12 +1,13 @@
-//! Many sessions: how long does an evaluation take beside a thousand others, and what does a session cost?
+//! How long does an evaluation take beside a thousand other sessions, and what does a session cost?
 //!
-//! `cargo bench -p kyocho-cli --bench sessions [-- SESSIONS SECONDS [--json]]`: connects so many sessions (1,000) to one `kyocho serve`, has each
-//! evaluate `(+ 40 2)` once a second for so long (10 s), checks the answer, and prints the times from request to answer and the
-//! server's resident memory. The clients are microprocesses of this process. Target: p99 at most 20 ms, at most 200 KB
-//! a session.
+//! `cargo bench -p kyocho-cli --bench sessions [-- SESSIONS SECONDS [--json]]` connects SESSIONS
+//! (1,000) sessions to one `kyocho serve`. Each evaluates `(+ 40 2)` once a second for SECONDS
+//! (10), and checks the answer. The bench prints the times from request to answer and the server's
+//! resident memory. The clients are microprocesses of the bench's process. Target: p99 at most 20
+//! ms, at most 200 KB a session.
 //!
-//! Baseline, in the same run: the same clients at a server that has a kernel thread a connection and always answers the same; what it takes is the
-//! host's and the clients' own.
+//! Baseline, in the same run: the same clients, with a server that has a kernel thread for each
+//! connection and always sends the same answer. Its times are those of the host and of the clients.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
 
 use core::time::Duration;
@@ -21,7 +22,7 @@ const SECONDS: usize = 10;
 const PERIOD: Duration = Duration::from_secs(1);
 const WELCOME: &str = r#"{"show":"welcome","user":"bench"}"#;
 const ANSWER: &str = r#"{"show":"done","values":["42"]}"#;
-/// The word that makes this program the baseline's server.
+/// The argument that makes this program the server of the baseline.
 const ANSWERER: &str = "--answer-always";
 const THREAD_STACK_BYTES: usize = 64 * 1024;
 
@@ -51,7 +52,7 @@ fn main() {
     }
 }
 
-/// What a server took.
+/// The figures of a server.
 struct Found {
     count: usize,
     p50_ms: f64,
@@ -82,7 +83,7 @@ fn measure(folder: &Path, mut server: Child, sessions: usize, seconds: usize) ->
     Found { count: times_ns.len(), p50_ms, p99_ms, longest_ms, each_kib }
 }
 
-/// The baseline's server, as a process of its own.
+/// Starts the server of the baseline, as a process of its own.
 fn threads(folder: &Path) -> Child {
     let mut server = Command::new(std::env::current_exe().unwrap())
         .arg(ANSWERER)
@@ -90,7 +91,7 @@ fn threads(folder: &Path) -> Child {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // It says so when it listens.
+    // It prints a line when it listens.
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     server
@@ -104,7 +105,7 @@ fn answer_always(path: &Path) {
         let body = move || {
             stream.write_all(format!("{WELCOME}\n").as_bytes()).unwrap();
             let mut buffer = [0; 256];
-            // A client that has gone ends its thread.
+            // A client that disconnects ends its thread.
             while let Ok(1..) = stream.read(&mut buffer) {
                 stream.write_all(format!("{ANSWER}\n").as_bytes()).unwrap();
             }
@@ -131,7 +132,7 @@ fn serve(folder: &Path) -> Child {
         line.clear();
         assert!(lines.read_line(&mut line).unwrap() > 0, "the server comes up");
     }
-    // It says no more.
+    // Discards further output.
     kyocho_sys::thread::start("server's words", 1 << 20, move || {
         let _ = lines.read_to_string(&mut line);
     })
@@ -139,7 +140,8 @@ fn serve(folder: &Path) -> Child {
     server
 }
 
-/// All sessions for so long: the time of each evaluation, and what the server has resident with all of them connected.
+/// Lets all sessions evaluate for the given time. Returns the time of each evaluation, and the
+/// server's resident memory with all of them connected.
 fn evaluate(folder: &Path, server: &Child, sessions: usize, seconds: usize) -> (Vec<u64>, usize) {
     let streams: Vec<_> = (0..sessions).map(|_| connect(folder)).collect();
     let begin_ns = Deadline::now().ns();

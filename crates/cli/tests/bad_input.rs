@@ -1,4 +1,4 @@
-//! The command against a hostile user: what no program, file or stream may bring down.
+//! Hostile input: programs, files and streams that must not bring the command down.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn kyocho() -> Command {
     Command::new(env!("CARGO_BIN_EXE_kyocho"))
 }
 
-/// Writes `source` to a file of this test's own.
+/// Writes `source` to a file of this test.
 fn program(name: &str, source: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bad-{name}.scm"));
     std::fs::write(&path, source).expect("the test's folder can be written");
@@ -76,7 +76,7 @@ fn a_program_without_end_is_refused() {
     assert_eq!(text(&output.stderr), "cannot read /dev/zero: more than 256 MiB\n");
 }
 
-/// Each collection of a heap that fills up cell by cell must gain something worth its time.
+/// When a heap fills up with pairs, no collection may be repeated that frees almost nothing.
 #[test]
 fn memory_that_runs_out_by_pairs_is_an_error_that_can_be_handled() {
     let source = "(define kept '())

@@ -1,4 +1,4 @@
-//! The README and the book: every console block and every program in them is executed.
+//! Executes every console block and every program of the README and the book.
 //!
 //! A page is one terminal session. Its fenced blocks are taken in order:
 //!
@@ -6,26 +6,26 @@
 //! |---|---|
 //! | `console` | runs each `$ command` (`> ` continues one) and compares what is printed |
 //! | `scheme` | evaluates it with `kyocho`; the values printed must be those after `; => ` |
-//! | `rust`, `c`, `toml`, `python`, `sh` | only with one of the marks below |
-//! | `text`, `json` | no program: nothing |
+//! | `rust`, `c`, `toml`, `python`, `sh` | nothing without one of the marks below, which is an error |
+//! | `text`, `json` | nothing |
 //!
 //! A mark is an HTML comment directly above the block:
 //!
 //! | mark | meaning |
 //! |---|---|
-//! | `from: FILE` | the block is an excerpt of this file of the repository, word by word |
-//! | `file: NAME` | the block is written to this file of the session, for commands after it |
-//! | `wait until: COMMAND` | the block begins once this command succeeds |
-//! | `needs: COMMAND` | the block is skipped, by name, where this command fails |
-//! | `varies: WORD, ...` | a line that begins with such a word is compared by that word alone |
-//! | `not run: REASON` | the block is skipped, by name, with this reason |
+//! | `from: FILE` | the block is an exact excerpt of this file of the repository |
+//! | `file: NAME` | the block is written to this file of the session, for later commands |
+//! | `wait until: COMMAND` | the block is run once this command succeeds |
+//! | `needs: COMMAND` | the block is skipped, and reported, if this command fails |
+//! | `varies: WORD, ...` | of a line that begins with such a word, only this word is compared |
+//! | `not run: REASON` | the block is skipped, and reported with this reason |
 //!
-//! In expected output `[..]` matches anything within a line, and a line `...` any number of lines. A
-//! figure in front of a unit of time matches every figure. `? N` is the exit status of a command that
+//! In expected output, `[..]` matches anything within a line, and a line `...` any number of lines.
+//! A number before a unit of time matches every number. `? N` is the exit status of a command that
 //! fails.
 //!
-//! `KYOCHO_BOOK_PAGE=docs/start.md` runs one page. `KYOCHO_WRITE_BOOK=1` writes what was printed into
-//! the blocks that differ and have no wildcards.
+//! `KYOCHO_BOOK_PAGE=docs/start.md` runs one page. `KYOCHO_WRITE_BOOK=1` writes what was printed
+//! into the blocks that differ and have no wildcards.
 
 use kyocho_sys::skip::skip;
 use page::{Block, Kind, Page};
@@ -35,7 +35,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-// Cargo builds the libraries for C only for who uses their crates.
+// Cargo builds the libraries for C only if their crates are used.
 use kyocho_dsm_c as _;
 use kyocho_ffi as _;
 
@@ -46,7 +46,7 @@ mod session;
 #[path = "book/transcript.rs"]
 mod transcript;
 
-/// What came of all pages.
+/// The results of all pages.
 #[derive(Debug, Default)]
 struct Report {
     executed: usize,
@@ -142,7 +142,7 @@ fn judge(place: &str, path: &Path, block: &Block, outcome: Outcome, report: &mut
     }
 }
 
-/// Why `text` is no excerpt of the file `source`. It may be part of a `//!` comment.
+/// A failure if `text` is not an excerpt of the file `source`. It may be part of a `//!` comment.
 fn not_an_excerpt(place: &str, source: &str, text: &str) -> Option<String> {
     let Ok(file) = fs::read_to_string(root().join(source)) else {
         return Some(format!("{place}: there is no {source}"));
@@ -159,7 +159,7 @@ fn not_an_excerpt(place: &str, source: &str, text: &str) -> Option<String> {
 }
 
 #[test]
-fn what_the_book_shows_is_what_happens() {
+fn the_book_shows_what_the_commands_print() {
     let report = report();
     assert!(
         report.failures.is_empty(),
@@ -179,7 +179,7 @@ fn blocks_that_cannot_run_are_named() {
     }
 }
 
-/// Links in `text` that lead to files of the repository: path, and heading after `#`.
+/// The links in `text` to files of the repository: path, and heading after `#`.
 fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets
@@ -187,7 +187,7 @@ fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
         .map(|target| target.split_once('#').unwrap_or((target, "")))
 }
 
-/// Whether the page has a heading whose anchor this is, as GitHub makes them.
+/// Whether the page has a heading with this anchor, formed as GitHub forms them.
 fn has_heading(page: &Path, anchor: &str) -> bool {
     let text = fs::read_to_string(page).unwrap_or_default();
     let kept = |c: char| c.is_alphanumeric() || "-_ ".contains(c);

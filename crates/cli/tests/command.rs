@@ -1,4 +1,4 @@
-//! The command as a user meets it: exit codes, messages, streams.
+//! The command as a user sees it: exit codes, messages, streams.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Writes `source` to a file of this test's own.
+/// Writes `source` to a file of this test.
 fn program(name: &str, source: &[u8]) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.scm"));
     std::fs::write(&path, source).expect("the test's folder can be written");
@@ -202,7 +202,8 @@ fn a_program_may_handle_a_closed_pipe_itself() {
     assert_eq!(child.wait().expect("kyocho ends").code(), Some(3));
 }
 
-/// What a program has printed so far is flushed by the signal that ends it. It says on standard error when it has printed.
+/// Checks that a signal which ends a program flushes what it has printed. The program reports on
+/// standard error when it has printed.
 fn ends_by_signal_with_what_it_printed(name: &str, signal: &str, number: i32) {
     let source = b"(display \"kept\")
 (write-string \"printed\\n\" (current-error-port))
@@ -260,8 +261,8 @@ fn exit_codes_are_what_the_host_takes_and_never_success_by_chance() {
 }
 
 #[test]
-fn the_continuation_of_an_ended_thread_ends_whoever_enters_it() {
-    // As SRFI 18 has it: behind the thunk's continuation the current thread ends.
+fn the_continuation_of_an_ended_thread_ends_the_thread_that_enters_it() {
+    // SRFI 18: after the continuation of a thread's thunk, the current thread ends.
     let source = b"(define k #f)
 (define worker (make-thread (lambda () (call/cc (lambda (c) (set! k c))) (display \"in \") 7)))
 (display (thread-join! (thread-start! worker)))
@@ -347,8 +348,8 @@ fn the_deep_engine_runs_programs_and_counts_their_cells() {
 }
 
 #[test]
-fn a_thread_that_ends_by_an_error_that_nobody_waits_for_is_reported_once() {
-    // The mutex is abandoned after the report, so the program does not end before it.
+fn a_thread_that_ends_by_an_error_and_is_not_joined_is_reported_once() {
+    // The mutex is abandoned after the report, so the program does not end earlier.
     let source = b"(define held (make-mutex))
 (define (fall x)
   (mutex-lock! held)

@@ -1,4 +1,4 @@
-//! Watching and ordering microprocesses of other processes: `ps`, `kill`, `top`, `trace`, gdb.
+//! Listing and controlling microprocesses of other processes: `ps`, `kill`, `top`, `trace`, gdb.
 
 use core::time::Duration;
 use rexpect::session::spawn_command;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
-/// Nothing below is meant to take long; this only keeps a broken command from hanging the test run.
+/// Ends a test that hangs.
 const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// A folder where this test's processes meet, and nobody else's.
+/// The folder of this test's control sockets, which no other process uses.
 struct Place(PathBuf);
 
 impl Place {
@@ -42,7 +42,7 @@ impl Place {
         Running(child)
     }
 
-    /// The microprocesses of all address spaces, as `ps --json` tells.
+    /// The microprocesses of all processes, as `ps --json` prints them.
     fn list(&self) -> Vec<Value> {
         let output = self.ask(&["ps", "--json"]);
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -53,7 +53,7 @@ impl Place {
             .collect()
     }
 
-    /// Waits until a microprocess called `name` does what is wanted; its global id.
+    /// Waits until a microprocess called `name` is as `wanted`. Returns its global id.
     fn await_one(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> String {
         let start = Instant::now();
         loop {
@@ -73,12 +73,12 @@ impl Place {
     }
 }
 
-/// A process that ends with the test.
+/// A process that is killed when the test ends.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Over already: nothing to end.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -88,7 +88,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Threads in several states; `main` waits for one that can be killed, and tells how it ended.
+/// Threads in several states. `main` waits for one that is killed, and reports how it ended.
 const PROGRAM: &str = "
 (import (scheme base) (scheme write) (srfi 18))
 (define (start name thunk) (thread-start! (make-thread thunk name)))
@@ -139,7 +139,7 @@ fn threads_of_a_program_are_listed_by_name_and_obey() {
     assert!(text(&gone.stderr).contains(&victim) && text(&gone.stderr).contains("has ended"));
 
     let sleeper = place.await_one("sleeper", |_| true);
-    // The program ends with it, perhaps before it has answered.
+    // The program ends with this thread, perhaps before it has answered.
     let _answered = place.ask(&["kill", &sleeper]);
     let mut program = program;
     let mut said = String::new();
@@ -180,7 +180,7 @@ fn what_cannot_be_done_is_told() {
     let no_terminal = place.ask(&["top"]);
     assert_eq!(no_terminal.status.code(), Some(2));
     assert!(text(&no_terminal.stderr).contains("needs a terminal"));
-    // What a process left that was killed is taken away by the first who asks.
+    // The socket of a killed process is removed by the next process that tries to connect.
     let dead = place.0.join("999999999.sock");
     drop(std::os::unix::net::UnixListener::bind(&dead).expect("a socket can be made"));
     assert!(place.ask(&["ps"]).status.success());
@@ -192,7 +192,7 @@ fn top_shows_and_kills() {
     let place = Place::new("top");
     let program = place.run(PROGRAM);
     let victim = place.await_one("victim", |it| it["status"] == "waiting");
-    // A pseudo-terminal has no size of its own.
+    // A pseudo-terminal has no size unless one is set.
     let mut command = Command::new("sh");
     let start = concat!("stty rows 24 cols 80; exec ", env!("CARGO_BIN_EXE_kyocho"), " top");
     command.args(["-c", start]).env("KYOCHO_DIR", &place.0).env("TERM", "xterm");
@@ -246,7 +246,7 @@ fn a_running_process_and_a_program_are_traced() {
     assert!(names.iter().any(|name| name == "ping") && names.iter().any(|name| name == "pong"));
 }
 
-/// What ran, by name, in a timeline.
+/// The names of microprocesses that ran, in a timeline.
 fn spans(file: &Path) -> Vec<String> {
     let text = std::fs::read(file).expect("the timeline is there");
     let timeline: Value = serde_json::from_slice(&text).expect("a timeline is JSON");
@@ -255,7 +255,7 @@ fn spans(file: &Path) -> Vec<String> {
     spans.filter_map(|span| span["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// Has gdb run `commands` on `target`; what it says.
+/// Runs gdb with `commands` on `target`. Returns its output.
 fn gdb(commands: &[&str], target: &[&str]) -> String {
     let script = concat!("source ", env!("CARGO_MANIFEST_DIR"), "/../../scripts/gdb/kyocho.py");
     let mut gdb = Command::new("gdb");
@@ -266,18 +266,19 @@ fn gdb(commands: &[&str], target: &[&str]) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Checks a listing and the collector's backtrace.
+/// Checks a listing, and the backtrace of the collector's thread.
 fn check_gdb(said: &str) {
     for name in ["gc", "victim", "sleeper", "looper"] {
         assert!(said.contains(name), "{name} is missing:\n{said}");
     }
-    // The collector waits for work: its stack leads from the switch to its loop, and ends where stacks begin.
+    // The collector waits for work. Its stack leads from the switch to its loop, and ends at the
+    // trampoline.
     for frame in ["crates/lisp/src/service.rs", "kyocho_trampoline"] {
         assert!(said.contains(frame), "{frame} is missing:\n{said}");
     }
 }
 
-/// A debugger, and the right to use it; says so where there is none.
+/// Whether gdb is installed and may attach. Otherwise reports the test as skipped.
 fn has_gdb(test: &str) -> bool {
     let here = Command::new("gdb").arg("--version").output().is_ok();
     if !here {
@@ -338,7 +339,7 @@ fn gdb_walks_the_stacks_in_a_core() {
         &["microprocess apply all bt"],
         &[env!("CARGO_BIN_EXE_kyocho"), core.to_str().expect("a path")],
     );
-    // Thin, but as long as the address space.
+    // The file is sparse, but as long as the address space.
     let _removed = std::fs::remove_file(core);
     check_gdb(&said);
 }

@@ -1,6 +1,6 @@
-//! `kyocho dsm`: nodes that are processes, what becomes of them when one dies, and mistakes of who starts them.
+//! `kyocho dsm` with nodes that are processes: the death of a node, and mistakes in its use.
 //!
-//! The program that is started is this test program again: [`program`] does what `KYOCHO_TEST_PROGRAM` names.
+//! The nodes run this test program itself: [`program`] does what `KYOCHO_TEST_PROGRAM` names.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use std::fs;
@@ -16,7 +16,7 @@ use kyocho_dsm::{
 
 const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";
 
-/// Not a test where nobody says what to do.
+/// Without the variable this is not a node, and does nothing.
 #[test]
 fn program() {
     let Ok(what) = std::env::var(PROGRAM) else { return };
@@ -49,14 +49,14 @@ fn program() {
     }
 }
 
-/// One line in one piece, as others write at the same time.
+/// Prints one line by one write, because other nodes write at the same time.
 fn say(text: &str) {
     std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
 type Array = SharedArray<u32>;
 
-/// The last node dies once all have counted, and the others do something that needs it.
+/// The last node dies after all nodes have counted. Then the others use something that needs it.
 fn outlive(
     mut dsm: Dsm,
     then: impl FnOnce(&mut Dsm, &Array) -> Result<(), Error>,
@@ -82,7 +82,7 @@ fn outlive(
     Ok(String::new())
 }
 
-/// Node 1 leaves at the barrier of an allocation, and the others do something that needs it.
+/// Node 1 leaves at the barrier of an allocation. Then the others use something that needs it.
 fn leave_early(
     mut dsm: Dsm,
     then: impl FnOnce(&mut Dsm) -> Result<(), Error>,
@@ -94,7 +94,7 @@ fn leave_early(
         return Ok("left".to_owned());
     }
     dsm.barrier(BarrierKind::Ordinary)?;
-    // Node 2 is told by who does this, at the latest.
+    // At the latest, node 0 reports it to node 2 by this.
     if dsm.rank() == 0 {
         then(&mut dsm)?;
     } else {
@@ -103,7 +103,7 @@ fn leave_early(
     Ok("went on".to_owned())
 }
 
-/// Waits for who waits for the end of the standard input.
+/// Waits for the end of standard input.
 fn linger(mut dsm: Dsm) -> Result<String, Error> {
     if dsm.rank() == 0 {
         std::io::read_to_string(std::io::stdin()).unwrap();
@@ -113,7 +113,7 @@ fn linger(mut dsm: Dsm) -> Result<String, Error> {
     Ok(String::new())
 }
 
-/// What the standard input says.
+/// Returns what standard input contains.
 fn read(dsm: Dsm) -> Result<String, Error> {
     let text = std::io::read_to_string(std::io::stdin()).unwrap();
     dsm.leave()?;
@@ -140,7 +140,7 @@ fn kyocho() -> Command {
     command
 }
 
-/// What comes of `what` on nodes started with these options: exit code, standard error.
+/// Runs `what` on nodes started with these options. Returns exit code and standard error.
 fn run(what: &str, options: &[&str]) -> (Option<i32>, String) {
     said(with_program(kyocho().arg("run").args(options).env(PROGRAM, what)))
 }
@@ -176,7 +176,7 @@ fn nodes_are_processes_that_share_memory() {
 }
 
 #[test]
-fn a_file_is_the_input_of_every_node_and_anything_else_that_of_the_first() {
+fn every_node_reads_a_file_as_input_and_only_the_first_reads_anything_else() {
     let file = folder("input").join("numbers");
     fs::write(&file, "1 2 3").unwrap();
     let mut command = kyocho();
@@ -206,7 +206,7 @@ fn top_shows_what_nodes_do_and_wait_for_while_they_live() {
     let mut command = kyocho();
     command.args(["run", "-n", "2"]).env(PROGRAM, "linger").env("KYOCHO_DIR", &folder);
     let mut nodes = with_program(&mut command).stdin(Stdio::piped()).spawn().unwrap();
-    // Node 1 is at the barrier, and says so within a second.
+    // Node 1 is at the barrier, and its counters show that within a second.
     let mut seen = top("--json");
     while times(&seen, r#""rank":"#) < 2 || !seen.contains(r#""waits_for":"the barrier""#) {
         assert_eq!(nodes.try_wait().unwrap(), None, "the nodes have ended: {seen}");
@@ -226,7 +226,7 @@ fn top_takes_a_screen_and_leaves_it_when_asked() {
     let folder = folder("top-screen");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
     for key in ["q", "\x03"] {
-        // A pseudo-terminal has no size of its own.
+        // A pseudo-terminal has no size unless one is set.
         let mut command = Command::new("sh");
         let start = concat!(
             "stty rows 24 cols 80; ",
@@ -250,14 +250,15 @@ fn a_killed_node_is_told_to_all_and_none_is_left() {
         let (code, text) = run("die", &["-n", "3", "--transport", transport]);
         assert_eq!(code, Some(128 + 6), "{transport}: {text}");
         assert!(text.contains("node 2 was ended by signal 6"), "{transport}: {text}");
-        // One may just have released the lock, and not yet have said so to who waits.
+        // One node may have released the lock just before, without having reported that to a
+        // waiting node.
         let told = "node 2 is dead: ";
         assert_eq!(times(&text, told), 2, "{transport}: {text}");
     }
 }
 
 #[test]
-fn a_node_that_leaves_before_the_others_is_told_to_all() {
+fn a_node_that_leaves_before_the_others_is_reported_to_all() {
     for transport in ["shm", "tcp"] {
         for (what, subject) in [("barrier", "the barrier"), ("lock", "lock 1"), ("page", "page 2")]
         {
@@ -292,7 +293,7 @@ fn nodes_that_disagree_are_told_on_both_sides() {
     }
 }
 
-/// A folder of this test's own.
+/// A folder of this test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dsm-{name}"));
     fs::create_dir_all(&folder).unwrap();
@@ -303,13 +304,14 @@ fn folder(name: &str) -> PathBuf {
 fn nodes_on_other_hosts_get_their_place_by_the_remote_shell() {
     let folder = folder("hosts");
     let shell = folder.join("shell");
-    // Takes a host and a command line, which it joins by spaces and gives to a shell, as ssh does.
+    // Replaces ssh: takes a host and a command line, joins the words by spaces and passes them to a
+    // shell.
     let bin = Path::new(env!("CARGO_BIN_EXE_kyocho")).parent().unwrap();
     let text = format!("#!/bin/sh\nshift\nPATH={}:$PATH\nexec /bin/sh -c \"$*\"\n", bin.display());
     fs::write(&shell, text).unwrap();
     fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
     let hosts = folder.join("hosts");
-    // Below what the kernel gives to clients.
+    // Below the ports that the kernel gives to clients.
     let port = 20_000 + std::process::id() % 10_000;
     fs::write(&hosts, format!("127.0.0.1:{port} 2 # this one\n")).unwrap();
     let mut command = kyocho();

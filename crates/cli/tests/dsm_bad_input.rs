@@ -1,7 +1,8 @@
-//! Nodes that are started wrongly, that ask for what cannot be, or that are killed at any step: each is told by name, and nothing is left.
+//! Nodes that are started wrongly, that make invalid requests, or that are killed at any step. Each
+//! mistake is reported, and nothing is left behind.
 //!
-//! The program that is started is this test program again: [`program`] does what `KYOCHO_TEST_PROGRAM` names. A shell between `kyocho dsm run` and it
-//! changes what a node was told.
+//! The nodes run this test program itself: [`program`] does what `KYOCHO_TEST_PROGRAM` names. A
+//! shell between `kyocho dsm run` and the node changes the node's settings.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -16,11 +17,11 @@ use kyocho_dsm::{
 };
 
 const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";
-/// The step that the last node does not survive, and how many turns another thread of it waits before it ends it.
+/// The step at which the last node is killed, and how many turns the killing thread waits first.
 const STEP: &str = "KYOCHO_TEST_STEP";
 const LINGER: &str = "KYOCHO_TEST_LINGER";
 
-/// Not a test where nobody says what to do.
+/// Without the variable this is not a node, and does nothing.
 #[test]
 fn program() {
     let Ok(what) = std::env::var(PROGRAM) else { return };
@@ -43,12 +44,13 @@ fn program() {
     }
 }
 
-/// One line in one piece, as others write at the same time.
+/// Prints one line by one write, because other nodes write at the same time.
 fn say(text: &str) {
     std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
-/// Every mistake is named and changes nothing: a count by all nodes is right behind them.
+/// Makes every invalid request. Each must return its error and change nothing: a later count by all
+/// nodes is right.
 fn ask_wrongly(mut dsm: Dsm) -> Result<(), Error> {
     let array = dsm.allocate::<u32>(1024, Placement::Cyclic)?;
     let (nodes, lock) = (dsm.nodes(), LockId(1));
@@ -80,7 +82,7 @@ fn ask_wrongly(mut dsm: Dsm) -> Result<(), Error> {
     dsm.leave()
 }
 
-/// Every kind of call in turn; the last node is killed at the step that it is told.
+/// Makes calls of every kind in turn. The last node is killed at the given step.
 fn die(mut dsm: Dsm) -> Result<(), Error> {
     let number = |name| std::env::var(name).unwrap().parse::<u64>().unwrap();
     let (fatal, linger) = (number(STEP), number(LINGER));
@@ -92,7 +94,7 @@ fn die(mut dsm: Dsm) -> Result<(), Error> {
             if linger == 0 {
                 std::process::abort();
             }
-            // Wherever it is by then.
+            // The node is killed wherever it is by then.
             std::thread::spawn(move || {
                 (0..linger).for_each(|_| std::thread::yield_now());
                 std::process::abort()
@@ -129,13 +131,13 @@ fn die(mut dsm: Dsm) -> Result<(), Error> {
     }
     next();
     if is_last && fatal > step {
-        // It has no such step: the loop is over.
+        // There is no step with this number, so the caller's loop ends.
         say("lived");
     }
     dsm.leave()
 }
 
-/// A folder of this test's own, for the counters of nodes.
+/// A folder of this test, for the counters of nodes.
 fn folder(number: u32) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dsm-bad-{number}"));
     drop(fs::remove_dir_all(&folder));
@@ -144,7 +146,8 @@ fn folder(number: u32) -> PathBuf {
     folder
 }
 
-/// What comes of `what` on nodes started with these options, by a shell that does this first: exit code, standard error. Nothing may be left.
+/// Runs `what` on nodes started with these options, by a shell that first executes `first`. Returns
+/// exit code and standard error. Checks that no files are left.
 fn run(
     what: &str,
     before: &str,
@@ -200,7 +203,7 @@ fn a_node_that_is_started_wrongly_is_told_by_name() {
         assert!(code != Some(0) && text.contains(expected), "{before}, {transport}: {text}");
         assert!(!text.contains("well"), "{before}, {transport}: {text}");
     };
-    // At once, as the node that is not told waits for the other one.
+    // Both at the same time, because the node with correct settings waits for the other one.
     std::thread::scope(|scope| {
         for transport in TRANSPORTS {
             for (before, expected) in &cases {
@@ -230,7 +233,8 @@ fn what_cannot_be_is_named_and_corrupts_nothing() {
     }
 }
 
-/// Kills the last of three nodes at each step of its program, at its begin and a while later, until there is no such step.
+/// Kills the last of three nodes at each step of its program, at the beginning of the step and a
+/// while later, until there is no further step.
 fn kill_at_every_step(transport: &str, linger: u64) {
     for step in 1..200 {
         let variables = [(STEP, step.to_string()), (LINGER, linger.to_string())];
@@ -243,13 +247,13 @@ fn kill_at_every_step(transport: &str, linger: u64) {
         let well = text.matches("well").count();
         let told = text.matches("node 2 is dead: ").count();
         if well == 3 {
-            // It was over before its death.
+            // The node had finished before it was killed.
             assert!(linger > 0, "{what}: {text}");
             continue;
         }
         assert_eq!(code, Some(128 + 6), "{what}: {text}");
         assert!(text.contains("node 2 was ended by signal 6"), "{what}: {text}");
-        // Who crossed the last barrier with it has missed nothing.
+        // A node that had crossed the last barrier before is not affected.
         assert_eq!(told + well, 2, "{what}: {text}");
         assert!(well == 0 || linger > 0, "{what}: {text}");
     }

@@ -1,7 +1,7 @@
-//! `kyocho dsm run` and its nodes: what they are started with, and who ends with whom.
+//! `kyocho dsm run` and its nodes: the settings with which nodes start, and which processes end
+//! together.
 //!
-//! The program that is started is this test program again: [`program`] does what
-//! `KYOCHO_TEST_PROGRAM` names.
+//! The nodes run this test program itself: [`program`] does what `KYOCHO_TEST_PROGRAM` names.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::time::Duration;
@@ -19,7 +19,7 @@ const VICTIM: &str = "KYOCHO_TEST_VICTIM";
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// Not a test where nobody says what to do.
+/// Without the variable this is not a node, and does nothing.
 #[test]
 fn program() {
     let Ok(what) = std::env::var(PROGRAM) else { return };
@@ -35,7 +35,7 @@ fn program() {
         dsm.barrier(BarrierKind::Ordinary)
     });
     if let Err(why) = ended {
-        // In one piece: all nodes write to one standard error.
+        // One write, because all nodes write to one standard error.
         let _written = std::io::stderr().write_all(format!("{why}\n").as_bytes());
         std::process::exit(3);
     }
@@ -47,7 +47,7 @@ fn kyocho() -> Command {
     command
 }
 
-/// A folder of this test's own.
+/// A folder of this test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dsm-launch-{name}"));
     let _left = fs::remove_dir_all(&folder);
@@ -56,8 +56,8 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// A remote shell that reaches this host alone, and does with its arguments as ssh does: joins them
-/// by spaces, and gives that to a shell. There, a name means something that means nothing here.
+/// Writes a replacement for ssh that reaches this host only. Like ssh, it joins its arguments by
+/// spaces and passes them to a shell. In that shell, a host name is known that is unknown here.
 fn remote_shell(folder: &Path) -> PathBuf {
     let shell = folder.join("remote-shell");
     let bin = Path::new(env!("CARGO_BIN_EXE_kyocho")).parent().unwrap();
@@ -71,10 +71,10 @@ fn remote_shell(folder: &Path) -> PathBuf {
     shell
 }
 
-/// `kyocho dsm run` on so many slots of a host that the remote shell reaches.
+/// `kyocho dsm run` with this number of slots on a host that the remote shell reaches.
 fn run_elsewhere(folder: &Path, slots: u16) -> Command {
     let hosts = folder.join("hosts");
-    // Below what the kernel gives to clients.
+    // Below the ports that the kernel gives to clients.
     let port = 20_000 + (std::process::id() * 16 + u32::from(slots)) % 10_000;
     fs::write(&hosts, format!("elsewhere.invalid:{port} {slots}\n")).unwrap();
     let mut command = kyocho();
@@ -89,7 +89,7 @@ fn run_here(nodes: u16, transport: &str) -> Command {
     command
 }
 
-/// With this program, which does `what`.
+/// Adds this program, which then does `what`.
 fn with_program<'a>(command: &'a mut Command, what: &str) -> &'a mut Command {
     let this = std::env::current_exe().unwrap();
     command.env(PROGRAM, what).arg("--").arg(this);
@@ -133,14 +133,14 @@ fn a_node_that_ends_before_it_joins_is_told_to_all() {
     }
 }
 
-/// Whether a process is there and runs.
+/// Whether a process exists and is not a zombie.
 fn runs(process: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
     !matches!(state, None | Some("Z" | "X"))
 }
 
-/// Kills the command as nothing can be done about, and waits until none of these runs.
+/// Kills the command by SIGKILL, and waits until none of these processes runs.
 fn kill(mut command: Child, processes: &[String]) {
     command.kill().unwrap();
     command.wait().unwrap();
@@ -156,7 +156,7 @@ fn kill(mut command: Child, processes: &[String]) {
     }
 }
 
-/// The processes of so many nodes, once all are to be seen.
+/// The processes of this number of nodes, once all have written their files.
 fn processes(folder: &Path, nodes: usize) -> Vec<String> {
     let begun = Instant::now();
     loop {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What comes of a program on so many nodes: exit code, standard output, standard error.
+/// Runs a program on this number of nodes. Returns exit code, standard output and standard error.
 fn run(name: &str, nodes: &str, program: &str) -> (Option<i32>, String, String) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dsm-lisp");
     fs::create_dir_all(&folder).unwrap();
@@ -103,7 +103,7 @@ fn nodes_share_vectors_in_a_region_far_away_and_are_told_where_they_differ() {
 }
 
 #[test]
-fn a_node_that_fails_is_an_exception_at_who_waits_for_it() {
+fn a_failed_node_is_an_exception_in_threads_that_wait_for_it() {
     let program = "
         (define v (make-shared-vector 1 0))
         (if (= (shared-node) 1) (error \"this node fails\"))

@@ -32,7 +32,7 @@ fn a_notebook_s_client_evaluates_completes_and_interrupts() {
     let installed = at(install.args(["jupyter", "install", "--user"]));
     assert!(installed.status.success(), "{installed:?}");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jupyter/client.py");
-    // A client that waits for an answer gives up by itself.
+    // The client has time limits of its own.
     let talked = at(Command::new(python).arg(script));
     assert!(talked.status.success(), "{}", String::from_utf8_lossy(&talked.stderr));
     assert_eq!(String::from_utf8_lossy(&talked.stdout), "all is well\n");

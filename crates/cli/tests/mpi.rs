@@ -1,6 +1,7 @@
-//! Nodes that are the processes of an MPI job. Built where feature `mpi` is asked for: `cargo test -p kyocho-cli --features mpi --test mpi`.
+//! Nodes that are the processes of an MPI job. Built with feature `mpi`: `cargo test -p kyocho-cli
+//! --features mpi --test mpi`.
 //!
-//! The program that `mpirun` starts is this test program again: [`program`] does what `KYOCHO_TEST_PROGRAM` names.
+//! The nodes run this test program itself: [`program`] does what `KYOCHO_TEST_PROGRAM` names.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::time::Duration;
@@ -18,7 +19,7 @@ const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";
 const WATCHDOG: Duration = Duration::from_secs(120);
 const LARGE: usize = 5 << 20;
 
-/// Not a test where nobody says what to do.
+/// Without the variable this is not a node, and does nothing.
 #[test]
 fn program() {
     let Ok(what) = std::env::var(PROGRAM) else { return };
@@ -38,7 +39,7 @@ fn transport(deadline: Duration) -> Mpi {
     Mpi::join([1, 2, 3, 4], WATCHDOG, settings).unwrap()
 }
 
-/// Receives so many arrivals.
+/// Receives this number of arrivals.
 fn receive(transport: &Mpi, count: usize) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     while arrivals.len() < count {
@@ -49,11 +50,12 @@ fn receive(transport: &Mpi, count: usize) -> Vec<Arrival> {
     arrivals
 }
 
-/// Node 0 hears 200 small messages of each other node in order, then a large one of each, and sends a large one back.
+/// Node 0 receives 200 small messages of each other node in order, then a large one of each, and
+/// sends a large one back.
 fn carry() -> String {
     let mpi = transport(WATCHDOG);
     let (me, others) = (mpi.rank(), usize::from(mpi.nodes()) - 1);
-    // Goodbyes of who was done before.
+    // Closing messages of nodes that finished earlier.
     let mut early = Vec::new();
     if me == NodeId(0) {
         let arrivals = receive(&mpi, 201 * others);
@@ -85,7 +87,7 @@ fn carry() -> String {
     format!("carried {} and {}", traffic.messages_sent, traffic.messages_received)
 }
 
-/// Node 1 lives and nobody runs it, until node 0 has noticed.
+/// Node 1 exists and does nothing, until node 0 has detected its silence.
 fn silence() -> String {
     let mpi = transport(Duration::from_millis(300));
     let noticed = PathBuf::from(std::env::var("KYOCHO_TEST_FILE").unwrap());
@@ -131,7 +133,7 @@ fn disagree() -> String {
     Dsm::join(Settings { memory_bytes, locks: 8 }).unwrap_err().to_string()
 }
 
-/// The last node goes without a goodbye, and its process stays until node 0 knows.
+/// The last node ends without a closing message. Its process stays until node 0 has noticed.
 fn go() -> String {
     let mut dsm = Dsm::join(Settings { memory_bytes: 1 << 20, locks: 8 }).unwrap();
     let noticed = PathBuf::from(std::env::var("KYOCHO_TEST_FILE").unwrap());
@@ -150,7 +152,8 @@ fn go() -> String {
     format!("{why}; {again}")
 }
 
-/// `mpirun -n NODES kyocho dsm run --transport mpi OPTIONS this-program`, or without the command; None: it is not installed.
+/// `mpirun -n NODES kyocho dsm run --transport mpi OPTIONS this-program`, or without the command.
+/// `None` if it is not installed.
 fn mpirun(test: &str, nodes: u16, what: &str, options: Option<&[&str]>) -> Option<(bool, String)> {
     let this = std::env::current_exe().unwrap();
     let mut command = job(test, nodes)?;
@@ -179,7 +182,7 @@ fn job(test: &str, nodes: u16) -> Option<Command> {
     }
     let mut command = Command::new("mpirun");
     command.stdin(Stdio::null()).args(["-n", &nodes.to_string()]);
-    // Open MPI's; others do not read them.
+    // Variables of Open MPI, which other libraries ignore.
     for (name, value) in [
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -256,8 +259,8 @@ fn nodes_that_disagree_are_told_on_both_sides() {
 }
 
 #[test]
-fn who_goes_without_a_goodbye_is_named_to_all() {
-    let test = "who_goes_without_a_goodbye_is_named_to_all";
+fn a_node_that_ends_without_a_closing_message_is_reported_to_all() {
+    let test = "a_node_that_ends_without_a_closing_message_is_reported_to_all";
     let Some((_, text)) = mpirun(test, 3, "go", Some(&[])) else { return };
     assert!(times(&text, "node 2 is dead") >= 2, "{text}");
 }

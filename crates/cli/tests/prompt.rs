@@ -1,10 +1,10 @@
-//! The prompt as a user at a terminal meets it, driven through a pseudo-terminal.
+//! The prompt as a user at a terminal sees it, driven through a pseudo-terminal.
 
 use rexpect::session::{PtySession, spawn_command};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// No wait below is meant to last; this only keeps a broken prompt from hanging the test run.
+/// Ends a test that hangs.
 const WATCHDOG_MS: u64 = 30_000;
 
 fn state_folder(name: &str) -> PathBuf {
@@ -25,7 +25,7 @@ fn prompt(state: &Path) -> PtySession {
     spawn_command(command(state), Some(WATCHDOG_MS)).expect("a pseudo-terminal opens")
 }
 
-/// What the line editor writes once it listens: bracketed paste goes on.
+/// The line editor writes this when it waits for keys: bracketed paste is switched on.
 const LISTENING: &str = "\x1b[?2004h";
 
 /// Types `keys` at the next prompt.
@@ -134,7 +134,7 @@ fn history_is_kept_between_runs() {
 fn terminals_are_shown_colours_and_pairs() {
     let mut session = prompt(&state_folder("colours"));
     enter(&mut session, "(string-append \"1\" \"2\")");
-    // While it is typed; the line as it was entered shows no pair any more.
+    // While the line is typed, the pair is shown. The entered line shows no pair.
     expect(
         &mut session,
         "\x1b[1;4m(\x1b[0mstring-append \x1b[32m\"1\"\x1b[0m \x1b[32m\"2\"\x1b[0m\x1b[1;4m)\x1b[0m",
@@ -147,14 +147,14 @@ fn terminals_are_shown_colours_and_pairs() {
     leave(session);
 }
 
-/// Whether something in it chooses a colour or another look.
+/// Whether the text contains a control sequence that sets a colour or style.
 fn has_colours(shown: &str) -> bool {
     let is_parameter = |c: char| c.is_ascii_digit() || c == ';';
     shown.split("\x1b[").skip(1).any(|rest| rest.trim_start_matches(is_parameter).starts_with('m'))
 }
 
 #[test]
-fn who_wants_no_colours_sees_none() {
+fn no_colours_are_shown_if_they_are_not_wanted() {
     for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", "")] {
         let mut command = command(&state_folder("no-colours"));
         command.env(name, value);
@@ -171,7 +171,7 @@ fn who_wants_no_colours_sees_none() {
     }
 }
 
-/// A prompt without colours in a terminal that `stty` has set so.
+/// A prompt without colours, in a terminal with these settings of `stty`.
 fn plain_prompt(state: &Path, settings: &str) -> PtySession {
     let mut command = command(state);
     let program = command.get_program().to_owned();
@@ -198,14 +198,14 @@ fn a_wide_value_is_broken_into_lines() {
 #[test]
 fn pasted_text_is_taken_as_it_is() {
     let mut session = prompt(&state_folder("paste"));
-    // A tab in it completes nothing, and its lines are those of one form.
+    // A tab in pasted text completes nothing, and all lines belong to one form.
     type_keys(&mut session, "\x1b[200~(define (pasted x)\n\t(* x 1001))\x1b[201~\r");
     enter(&mut session, "(pasted 7)");
     expect(&mut session, "7007");
     leave(session);
 }
 
-/// A terminal without bracketed paste: what is pasted arrives as keys, all at once.
+/// In a terminal without bracketed paste, pasted text arrives as keys, all at once.
 #[test]
 fn forms_that_are_pasted_as_keys_are_all_evaluated() {
     let mut session = plain_prompt(&state_folder("keys"), "cols 80");
@@ -222,7 +222,7 @@ fn forms_that_are_pasted_as_keys_are_all_evaluated() {
 fn forms_that_are_typed_while_another_runs_are_all_evaluated() {
     let state = state_folder("ahead");
     let go = state.join("go");
-    // What is typed is echoed by the terminal, where no line is edited.
+    // The terminal echoes what is typed while no line is edited.
     let mut session = plain_prompt(&state, "cols 80 echo");
     enter(
         &mut session,
@@ -235,7 +235,7 @@ fn forms_that_are_typed_while_another_runs_are_all_evaluated() {
         .send("(define ahead 20)\r(define more\r  22)\r(list 'it 'is (+ ahead more))\r")
         .unwrap();
     session.flush().expect("the terminal takes keys");
-    // The terminal echoes what nobody has read yet: it has all of it.
+    // The echo shows that the terminal has received all of it.
     expect(&mut session, "ahead more))");
     std::fs::write(&go, "").expect("the test's folder can be written");
     expect(&mut session, "first\r\n");
@@ -243,7 +243,7 @@ fn forms_that_are_typed_while_another_runs_are_all_evaluated() {
     leave(session);
 }
 
-/// What a program reads is what was typed for it, not the forms that follow.
+/// A program reads the input that was typed for it, not the forms after it.
 #[test]
 fn forms_that_are_typed_behind_a_programs_input_are_evaluated() {
     let mut session = plain_prompt(&state_folder("reads"), "cols 80");
@@ -304,7 +304,7 @@ fn commands_calls_and_time_are_told_of() {
     leave(session);
 }
 
-/// A procedure that runs is defined anew: whoever calls it by its name calls the new one.
+/// A running procedure is defined again: later calls by its name use the new definition.
 #[test]
 fn running_code_is_defined_anew() {
     let mut session = prompt(&state_folder("anew"));

@@ -1,4 +1,4 @@
-//! A server and its users: `kyocho serve`, `kyocho connect`, telnet, garbage on the socket.
+//! A server and its users: `kyocho serve`, `kyocho connect`, telnet, invalid input on the socket.
 #![expect(
     clippy::unwrap_used,
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
@@ -37,7 +37,7 @@ fn sessions_are_separate_and_end_with_their_connections() {
 }
 
 #[test]
-fn a_user_who_goes_takes_his_threads_with_him() {
+fn a_disconnected_users_threads_end() {
     let config = format!("[user.eva]\nuid = {}\nthreads = 5\nsessions = 1\n", uid());
     let server = Server::start("goes", Some(&config), &[]);
     let mut first = connect(&server);
@@ -47,7 +47,7 @@ fn a_user_who_goes_takes_his_threads_with_him() {
     assert_eq!(second.line(), r#"{"show":"refused","reason":"too many sessions: eva may have 1"}"#);
     first.send(r#"{"do":"eval","text":"(let loop () (loop))"}"#);
     drop(first);
-    // The session is over when another one may begin.
+    // Once the session has ended, another one may begin.
     let mut again = loop {
         let mut client = connect(&server);
         if client.line().contains("welcome") {
@@ -58,14 +58,14 @@ fn a_user_who_goes_takes_his_threads_with_him() {
 }
 
 #[test]
-fn garbage_and_silence_hurt_nobody() {
+fn garbage_and_silence_do_not_affect_others() {
     let server = Server::start("garbage", None, &[]);
     let mut good = connect(&server);
     good.line();
     let _silent: Vec<Client> = (0..5).map(|_| connect(&server)).collect();
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], b"{\"do\":", b"\n\n\n"] {
         let mut bad = connect(&server);
-        // It may hang up before all is written.
+        // The server may close the connection before everything is written.
         let _ = bad.stream.write_all(bytes);
         let _ = bad.stream.shutdown(std::net::Shutdown::Write);
         let mut rest = Vec::new();
@@ -107,7 +107,7 @@ fn the_configuration_is_read_again() {
 }
 
 #[test]
-fn whose_a_thread_is_can_be_seen_from_outside() {
+fn the_user_of_a_thread_is_listed_outside() {
     let config = format!("[user.eva]\nuid = {}\n", uid());
     let server = Server::start("outside", Some(&config), &[]);
     let mut client = connect(&server);
@@ -121,7 +121,7 @@ fn whose_a_thread_is_can_be_seen_from_outside() {
     }
 }
 
-/// The number that `kyocho ps` tells for this name.
+/// The number that `kyocho ps` lists for this name.
 fn listed(server: &Server, name: &str) -> Option<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
     let output = command.args(["ps", "--json", &server.process.id().to_string()]).output().unwrap();
@@ -132,12 +132,12 @@ fn listed(server: &Server, name: &str) -> Option<String> {
 }
 
 #[test]
-fn a_service_whose_keeper_was_killed_is_started_again() {
+fn a_service_is_restarted_after_its_keeper_was_killed() {
     let config = format!("[user.eva]\nuid = {}\n", uid());
     let server = Server::start_in("keepers", Some(&config), &[], &[("KYOCHO_CONTROL", "1")]);
     let mut client = connect(&server);
     client.line();
-    // The keeper, its successor, and what is kept.
+    // Kills the thread that restarts the service, its successor, and the service.
     for name in ["init: gc", "init: gc", "gc", "init: gc", "gc"] {
         let killed = listed(&server, name).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
@@ -157,7 +157,7 @@ fn the_service_manager_is_told_that_the_system_answers() {
     client.line();
     let answers = || (0..3).for_each(|_| assert_eq!(server.told(), "WATCHDOG=1"));
     answers();
-    // Also beside one who computes all the time, and has had all the memory that he may have.
+    // Also while another session computes without end and has used up its memory.
     client.eval("(spawn (lambda () (let loop () (loop)))) (define all '())");
     let told = client.eval("(let loop () (set! all (cons 1 all)) (loop))");
     assert!(told.contains("out of memory"), "{told}");

@@ -1,4 +1,5 @@
-//! The doors of a server against who should not come in by them: other users of the machine, pages in a browser, the server's own sessions.
+//! Connections that a server must refuse: of other users of the machine, of pages in a browser, and
+//! of the server's own sessions.
 #![expect(
     clippy::unwrap_used,
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
@@ -22,10 +23,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use token::await_token;
 
-/// A user of the host who is not the server's.
+/// A user of the host other than the server's.
 const OTHER: u32 = 65534;
 
-/// A certificate that nobody here has: what is asked for it gets no further than to be connected.
+/// A certificate that no client here trusts. A connection for it gets no further than the
+/// handshake.
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----
 MIIBPDCB76ADAgECAhRd7GsM9AAV9FFORJL3UDVCcBoeYDAFBgMrZXAwEzERMA8G
 A1UEAwwIb3duLWRvb3IwIBcNMjYxMTI1MDE0NDIxWhgPMjEyNjExMDEwMTQ0MjFa
@@ -41,22 +43,23 @@ fn uid() -> u32 {
     kyocho_sys::peer::own_user()
 }
 
-/// A user who comes by telnet, and who runs the server.
+/// A telnet user, and the user who runs the server.
 fn config(more: &str) -> String {
     format!("telnet_user = 'guest'\n[user.guest]\n[user.ada]\nuid = {}\n{more}\n", uid())
 }
 
-/// Where the server listens as `kind`.
+/// The address of the server's listener of this `kind`.
 fn address(server: &mut Server, kind: &str) -> String {
     let line = server.await_line(kind);
     line.rsplit_once(kind).unwrap().1.trim().to_owned()
 }
 
-/// What comes back over a connection that `bytes` are sent to, until the server hangs up, or has said one of `proofs`.
+/// Sends `bytes`. Returns what comes back until the server closes the connection or has sent one of
+/// `proofs`.
 fn answer(address: &str, bytes: &[u8], proofs: &[&str]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(WATCHDOG)).unwrap();
-    // It may be hung up on before all is written.
+    // The server may close the connection before everything is written.
     let _ = stream.write_all(bytes);
     let (mut seen, mut buffer) = (String::new(), [0; 4096]);
     while !proofs.iter().any(|proof| seen.contains(proof)) {
@@ -69,8 +72,8 @@ fn answer(address: &str, bytes: &[u8], proofs: &[&str]) -> String {
     seen
 }
 
-/// What another user of the host gets from a place: `text` is sent, and all that comes until the end is the result; none where there is no
-/// Python to do it.
+/// Sends `text` to a listener as another user of the host. Returns everything up to the end. `None`
+/// if there is no Python for that.
 fn asked_by_another(place: &str, text: &str) -> Option<String> {
     const CLIENT: &str = "import socket, sys\n\
         kind, _, where = sys.argv[1].partition(':')\n\
@@ -91,10 +94,10 @@ fn asked_by_another(place: &str, text: &str) -> Option<String> {
     Some(said)
 }
 
-/// One that other users can run as well.
+/// A Python that other users can execute.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// What a server with these doors says, which must not come up.
+/// Starts a server that must fail to start with these listeners. Returns what it prints.
 fn server_that_does_not_start(name: &str, config: Option<&str>, listen: &[&str]) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("the test's folder can be made");
@@ -110,10 +113,10 @@ fn server_that_does_not_start(name: &str, config: Option<&str>, listen: &[&str])
     let (said, ours) = std::io::pipe().unwrap();
     command.env("XDG_STATE_HOME", &folder).stdout(ours.try_clone().unwrap()).stderr(ours);
     let mut process = command.spawn().expect("the command runs");
-    // Its ends of the pipe are the only ones from here on.
+    // From here on, the child has the only ends of the pipe.
     drop(command);
     let (mut told, mut lines) = (String::new(), BufReader::new(said));
-    // One that comes up tells where it listens.
+    // A server that starts prints its address.
     while !told.contains("network") && lines.read_line(&mut told).unwrap() > 0 {}
     // It may have ended already.
     let _ = process.kill();
@@ -125,7 +128,7 @@ fn has_python() -> bool {
     Command::new(PYTHON).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// A folder that other users may enter, which goes with the test.
+/// A folder that other users may enter, removed with this value.
 struct Open(std::path::PathBuf);
 
 impl Open {
@@ -143,8 +146,8 @@ impl Drop for Open {
 }
 
 #[test]
-fn another_user_of_the_host_gets_nothing_of_the_owners() {
-    const NAME: &str = "another_user_of_the_host_gets_nothing_of_the_owners";
+fn another_user_of_the_host_is_refused() {
+    const NAME: &str = "another_user_of_the_host_is_refused";
     if uid() != 0 || !has_python() {
         return skip(NAME, "only root can be another user, and a client is written in Python");
     }
@@ -174,7 +177,7 @@ fn another_user_of_the_host_gets_nothing_of_the_owners() {
 }
 
 #[test]
-fn telnet_is_for_a_user_whom_the_configuration_names() {
+fn telnet_needs_a_user_of_the_configuration() {
     let told = server_that_does_not_start("telnet-alone", None, &["telnet:127.0.0.1:0"]);
     assert!(told.contains("telnet_user"), "{told}");
     let told =
@@ -218,8 +221,8 @@ fn a_page_in_a_browser_evaluates_nothing() {
 }
 
 #[test]
-fn a_session_does_not_become_another_user_by_the_servers_own_doors() {
-    const NAME: &str = "a_session_does_not_become_another_user_by_the_servers_own_doors";
+fn a_session_cannot_become_another_user_by_connecting_to_its_server() {
+    const NAME: &str = "a_session_cannot_become_another_user_by_connecting_to_its_server";
     if std::net::TcpListener::bind("[::1]:0").is_err() {
         return skip(NAME, "no IPv6 here");
     }
@@ -239,7 +242,7 @@ fn a_session_does_not_become_another_user_by_the_servers_own_doors() {
         let quoted = serde_json::to_string(text).unwrap();
         ada.eval(quoted.trim_matches('"'))
     };
-    // What is said at each kind of door to have something evaluated there; what comes until the end.
+    // Sends to each kind of listener a text to evaluate. Returns everything up to the end.
     ask(r#"(define (enter said connect)
              (let* ((s (connect)) (in (socket-input-port s)) (out (socket-output-port s)))
                (guard (e (#t 'hung-up-on))
@@ -274,7 +277,7 @@ fn a_session_does_not_become_another_user_by_the_servers_own_doors() {
         format!("{folder}/ca.pem")
     )));
     for told in tried {
-        // `localhost` may have but one address.
+        // `localhost` may have only one address.
         assert!(
             told.contains("cannot connect to it") || told.contains("Connection refused"),
             "{told}"
@@ -314,7 +317,7 @@ fn an_interrupt_by_telnet_is_answered_as_its_client_expects() {
     // Interrupt process, timing mark, data mark: the last one as urgent data.
     send(b"\xff\xf4\xff\xfd\x06\xff");
     rustix::net::send(&stream, b"\xf2", rustix::net::SendFlags::OOB).unwrap();
-    // The mark comes at once, the report when the evaluation has stopped.
+    // The timing mark comes at once, the report when the evaluation has stopped.
     expect(b"\xff\xfb\x06");
     send(b"(* 6 7)\r\n");
     expect(b"42\r\n> ");
@@ -354,19 +357,20 @@ fn what_an_editor_has_waiting_is_charged_to_its_user() {
     let mut editor = std::os::unix::net::UnixStream::connect(&path).unwrap();
     editor.set_read_timeout(Some(WATCHDOG)).unwrap();
     editor.write_all(b"d4:code24:(let loop () (loop)) 'no2:op4:evale").unwrap();
-    // As bencode each of these is some 1 MiB, as a tree it would be 16; a quarter of 8 MiB may wait.
+    // Each of these takes some 1 MiB as bencode and would take 16 as a tree. A quarter of 8 MiB may
+    // wait.
     let list = "0:".repeat(500_000);
     let request = format!("d4:code7:'waited4:listl{list}e2:op4:evale");
     let mut refused = String::new();
     for _ in 0..8 {
-        // It may be hung up on before all is written.
+        // The server may close the connection before everything is written.
         if editor.write_all(request.as_bytes()).is_err() {
             break;
         }
     }
     let _ = editor.read_to_string(&mut refused);
     assert!(refused.contains("what waits for ada may take 2097152 bytes"), "{refused}");
-    // With its end all is given back.
+    // With the end of the connection all memory is released.
     let mut client = connect(&server);
     client.line();
     assert_eq!(client.eval("(+ 40 2)"), r#"{"show":"done","values":["42"]}"#);
@@ -399,7 +403,8 @@ fn an_editor_that_knows_tcp_alone_comes_in_by_a_port_of_its_users_own() {
     assert!(line.contains(&address), "{line}");
     let request = "d4:code6:(* 6 7)2:op4:evale".replace("6:(", "7:(");
     assert!(answer(&address, request.as_bytes(), &["2:42"]).contains("2:42"));
-    // The server sees its own user there: so none of its sessions may come, nor another user.
+    // The server sees its own user at this connection. So `nrepl-port` must refuse its sessions and
+    // other users.
     let mut session = connect(&server);
     session.line();
     let told = session.eval(&format!(
@@ -411,7 +416,7 @@ fn an_editor_that_knows_tcp_alone_comes_in_by_a_port_of_its_users_own() {
         let seen = asked_by_another(&format!("tcp:{address}"), &request).unwrap();
         assert_eq!(seen.trim(), "");
     }
-    // Another one finds the port taken, and leaves the file alone.
+    // A second bridge finds the port in use, and does not replace the file.
     let second = Command::new(env!("CARGO_BIN_EXE_kyocho"))
         .arg("nrepl-port")
         .arg(&path)

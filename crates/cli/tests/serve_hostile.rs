@@ -1,5 +1,5 @@
-//! A server's doors against one user who would keep the others out: whatever comes in by telnet or an editor's door, who came by the Unix
-//! socket is answered.
+//! One user who tries to lock out the others: whatever arrives by telnet or the editors' port, a
+//! client of the Unix socket gets answers.
 #![expect(
     clippy::unwrap_used,
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
@@ -22,7 +22,7 @@ use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 use token::await_token;
 
-/// Who comes by the Unix socket, and who comes otherwise.
+/// A user of the Unix socket, and one for the other listeners.
 fn config(limits: &str) -> String {
     format!(
         "telnet_user = \"mallory\"\nnrepl_user = \"mallory\"\n\
@@ -31,10 +31,10 @@ fn config(limits: &str) -> String {
     )
 }
 
-/// The server's doors over TCP.
+/// The server's TCP listeners.
 struct Doors {
     server: Server,
-    /// Of telnet and of editors.
+    /// Those of telnet and of editors.
     addresses: [String; 2],
     token: String,
 }
@@ -56,12 +56,12 @@ impl Doors {
         Self { server, addresses, token }
     }
 
-    /// A request with the token, as the first of an editor has it.
+    /// A request with the token, as the first one of an editor must be.
     fn with_token(&self, request: &str) -> String {
         request.replacen("2:op", &format!("5:token{}:{}2:op", self.token.len(), self.token), 1)
     }
 
-    /// An editor that has shown the token.
+    /// An editor that has sent the token.
     fn editor(&self) -> TcpStream {
         let mut editor = self.knock(1);
         editor.write_all(self.with_token("d2:op8:describe2:id1:1e").as_bytes()).unwrap();
@@ -91,7 +91,7 @@ fn eval(client: &mut Client, text: &str) -> String {
     client.eval(text)
 }
 
-/// Reads until `part` has come.
+/// Reads until `part` has arrived.
 fn expect(stream: &mut TcpStream, part: &str) -> String {
     let (mut seen, mut buffer) = (String::new(), [0; 4096]);
     while !seen.contains(part) {
@@ -103,7 +103,7 @@ fn expect(stream: &mut TcpStream, part: &str) -> String {
 }
 
 #[test]
-fn garbage_at_any_door_hurts_nobody() {
+fn garbage_on_any_connection_does_not_affect_others() {
     const GARBAGE: &[&[u8]] = &[
         b"GET / HTTP/1.1\r\n\r\n",
         &[0xff; 4096],
@@ -121,7 +121,7 @@ fn garbage_at_any_door_hurts_nobody() {
     for door in 0..doors.addresses.len() {
         for (i, garbage) in GARBAGE.iter().enumerate() {
             let mut bad = doors.knock(door);
-            // It may be hung up on before all is written, or has been read.
+            // The server may close the connection before everything is written or read.
             let _ = bad.write_all(garbage);
             let _ = bad.shutdown(Shutdown::Write);
             let _ = bad.read_to_end(&mut Vec::new());
@@ -138,7 +138,7 @@ fn garbage_at_any_door_hurts_nobody() {
 }
 
 #[test]
-fn half_open_and_slow_connections_hurt_nobody() {
+fn half_open_and_slow_connections_do_not_affect_others() {
     let doors = Doors::open("hostile-slow", "");
     let mut eva = doors.eva();
     let halves: [&[u8]; 2] = [b"(+ 1 ", b"d2:op4:eval4:code100:(+"];
@@ -153,7 +153,7 @@ fn half_open_and_slow_connections_hurt_nobody() {
         is_served(&mut eva, "connections that say half of something, or nothing");
     }
     drop(open);
-    // One that says its text byte by byte is answered in the end.
+    // A client that sends its text byte by byte gets an answer in the end.
     let mut slow = loop {
         let mut slow = doors.knock(0);
         if expect(&mut slow, "\n> ").contains("many") {
@@ -175,7 +175,7 @@ fn giant_messages_are_refused() {
     let doors = Doors::open("hostile-giants", "");
     let mut eva = doors.eva();
     let pour = |stream: &mut dyn Write, what: &str| {
-        // 64 MiB are more than any door takes: it hangs up.
+        // No listener accepts 64 MiB: the connection is closed.
         let result = (0..1024).try_for_each(|_| stream.write_all(&PIECE));
         assert!(result.is_err(), "{what} took 64 MiB");
     };
@@ -191,7 +191,7 @@ fn giant_messages_are_refused() {
 }
 
 #[test]
-fn who_does_not_read_is_hung_up_on() {
+fn a_client_that_does_not_read_is_disconnected() {
     let doors = Doors::open("hostile-flood", "");
     let mut eva = doors.eva();
     let mut flood = doors.knock(0);
@@ -226,7 +226,7 @@ fn editors_that_open_no_session_are_counted() {
     let doors = Doors::open("hostile-editors", "");
     let mut eva = doors.eva();
     let describe = |stream: &mut TcpStream, part: &str| {
-        // It may be hung up on before it has asked.
+        // The server may close the connection before the request.
         let _ = stream.write_all(doors.with_token("d2:op8:describe2:id1:1e").as_bytes());
         expect(stream, part)
     };
@@ -235,20 +235,20 @@ fn editors_that_open_no_session_are_counted() {
     describe(&mut doors.knock(1), "too many connections: mallory may have 20");
     is_served(&mut eva, "editors that do nothing");
     drop(all.pop());
-    // The place is free when the server has seen that its editor has gone.
+    // The place is free once the server has noticed that the editor has disconnected.
     while describe(&mut doors.knock(1), "6:status").contains("too many") {}
 }
 
 #[test]
-fn strangers_at_the_editors_port_keep_nobody_out() {
+fn unidentified_editors_do_not_lock_out_others() {
     let doors = Doors::open("hostile-strangers", "");
     let mut eva = doors.eva();
     let mut silent: Vec<TcpStream> = (0..200).map(|_| doors.knock(1)).collect();
-    // Those who come later are let in, and those who came first are not waited for.
+    // Later clients are accepted, without a wait for the earlier ones.
     let mut editor = doors.editor();
     is_served(&mut eva, "strangers at the editors' port");
     for stranger in &mut silent {
-        // All are hung up on in the end, however slowly they talk.
+        // All are disconnected in the end, however slowly they send.
         let _ = stranger.write_all(b"d");
         let ended = stranger.read(&mut [0; 64]);
         let kind = ended.map_err(|error| error.kind());
@@ -259,7 +259,7 @@ fn strangers_at_the_editors_port_keep_nobody_out() {
 }
 
 #[test]
-fn logins_that_take_their_time_hurt_nobody() {
+fn slow_logins_do_not_affect_others() {
     let seconds = "[ssh]\nlogin_seconds = 2";
     let mut server = Server::start("hostile-logins", Some(&config(seconds)), &["ssh:127.0.0.1:0"]);
     let line = server.await_line("ssh:");
@@ -273,7 +273,7 @@ fn logins_that_take_their_time_hurt_nobody() {
         stream
     });
     let mut open: Vec<TcpStream> = open.collect();
-    // One says who he is, byte by byte, until he is hung up on.
+    // A client sends its login byte by byte, until it is disconnected.
     let mut slow = TcpStream::connect(&address).unwrap();
     let pause = Duration::from_millis(50);
     let mut said = b"SSH-2.0-".iter().chain([b'x'].iter().cycle());
@@ -307,7 +307,7 @@ fn descriptors_that_run_out_come_back() {
     mallory.write_all(all).unwrap();
     expect(&mut mallory, "Too many open files");
     is_served(&mut eva, "somebody who has all descriptors");
-    // Who comes now waits until there is one.
+    // A later client waits until the server has resources again.
     let mut late = connect(&doors.server);
     is_served(&mut eva, "somebody who waits for a descriptor");
     drop(mallory);

@@ -1,5 +1,6 @@
-//! A server whose users define, allocate, spawn, open sockets, run programs, come and go, and are killed, with its services: its memory, kernel
-//! threads and descriptors stay flat. `scripts/soak` runs it for minutes.
+//! A server under load: users define, allocate, spawn, open sockets, run programs, connect,
+//! disconnect and are killed, and so are services. Memory, kernel threads and descriptors of the
+//! server stay constant. `scripts/soak` runs it for minutes.
 #![expect(
     clippy::unwrap_used,
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
@@ -27,15 +28,16 @@ use std::sync::Barrier;
 use std::time::Instant;
 use token::await_token;
 
-/// How long it lasts, unless `KYOCHO_SOAK_SECONDS` says otherwise.
+/// Duration, unless `KYOCHO_SOAK_SECONDS` is set.
 const SECONDS: u64 = 180;
-/// It is looked at so often, while nobody is in.
+/// Number of samples. Each is taken while no user is connected.
 const SAMPLES: usize = 9;
-/// Users of the Unix socket at a time; one more each comes by telnet and by an editor's door.
+/// Users of the Unix socket at a time. One more uses telnet, and one an editor's connection.
 const USERS: usize = 4;
 
-/// What one does, and the answer. `$N` is a number that differs from session to session. Who waits for what another thread says joins
-/// that one after a while: it may have been killed, and everything is wrong where it was not.
+/// Inputs and their answers. `$N` is a number that differs from session to session. A thread that
+/// waits for another one joins it with a time limit, because the other one may have been killed.
+/// Then the answer may be wrong.
 const DEEDS: &[(&str, &str)] = &[
     (
         "(define (square x) (* x x)) (define-record-type point (make-point x) point? (x px)) (square (px (make-point 7)))",
@@ -99,7 +101,8 @@ const DEEDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What one is told whose thread is killed, or one that it waits for; or whose user has had, in another session, all that he may have.
+/// Whether an answer is excused: a thread was killed, or the user has reached a limit in another
+/// session.
 fn is_excused(told: &str) -> bool {
     let reasons = [
         "terminated",
@@ -113,11 +116,11 @@ fn is_excused(told: &str) -> bool {
     told == r#"{"show":"done"}"# || reasons.iter().any(|reason| told.contains(reason))
 }
 
-/// What everybody shares.
+/// State that all threads of the test share.
 struct Soak {
     server: Server,
     addresses: [String; 2],
-    /// What an editor shows.
+    /// The token for editors.
     token: String,
     sessions: AtomicU64,
     orders: AtomicU64,
@@ -141,7 +144,7 @@ fn open(listen: &[&str]) -> Soak {
 }
 
 impl Soak {
-    /// A session, or what it was told while those before it end.
+    /// Opens a session, and repeats that while earlier sessions end.
     fn session(&self) -> Client {
         loop {
             let mut client = connect(&self.server);
@@ -151,7 +154,7 @@ impl Soak {
         }
     }
 
-    /// One session of some deeds; how it ends differs.
+    /// Runs one session with some inputs. How it ends differs.
     fn visit(&self, number: u64) {
         let mut client = self.session();
         for turn in 0..3 {
@@ -177,10 +180,10 @@ impl Soak {
         stream
     }
 
-    /// A line and its answer by telnet, or none where there are too many.
+    /// Sends a line by telnet and reads the answer, unless there are too many sessions.
     fn telnet(&self) {
         let mut stream = self.tcp(0);
-        // Hung up on, it has said why.
+        // If the server closes the connection, it has sent the reason.
         let _ = stream.write_all(b"(define x (iota 1000)) (length x)\r\n");
         let (mut seen, mut buffer) = (String::new(), [0; 512]);
         while !seen.contains("1000") && !seen.contains("many") {
@@ -191,7 +194,7 @@ impl Soak {
         }
     }
 
-    /// A session of an editor, which is left.
+    /// Runs a session of an editor, which is not closed.
     fn editor(&self) {
         let mut stream = self.tcp(1);
         let (token, length) = (&self.token, self.token.len());
@@ -201,7 +204,7 @@ impl Soak {
         let _ = stream.read(&mut buffer);
     }
 
-    /// Ends something of the server: a user's thread, or a service.
+    /// Kills a thread of the server: a user's, or a service.
     fn order(&self, round: u64) {
         let wanted =
             ["eva:", "gc", "init:", "system-call", "watchdog", "shares"][round as usize % 6];
@@ -209,7 +212,7 @@ impl Soak {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
         let listed = command.args(["ps", &own]).output().unwrap();
         let table = String::from_utf8_lossy(&listed.stdout).into_owned();
-        // The first word is a number, the seventh begins the name.
+        // The first word is a number, and the name begins at the seventh.
         let is_wanted = |line: &&str| line.split_whitespace().nth(6) == Some(wanted);
         let Some(line) = table.lines().rfind(is_wanted) else { return };
         let id = line.split_whitespace().next().unwrap_or_default();
@@ -220,11 +223,12 @@ impl Soak {
         }
     }
 
-    /// When all who were in have gone.
+    /// Takes a sample when all users have disconnected.
     fn sample(&self, elapsed: Duration) -> Sample {
         let process = Path::new("/proc").join(self.server.process.id().to_string());
         let entries = |folder: &str| fs::read_dir(process.join(folder)).unwrap().count();
-        // Collections close what sessions left, and kernel threads are given back, in time.
+        // It takes time until collections close what sessions left open, and kernel threads are
+        // released.
         let mut before = usize::MAX;
         while entries("fd") + entries("task") < before {
             before = entries("fd") + entries("task");
@@ -242,7 +246,7 @@ impl Soak {
             "soak serve: {:.0} s, {sessions} sessions, {orders} killed; {sample:?}",
             elapsed.as_secs_f64()
         );
-        // Past the test harness; nobody is there to tell of an error.
+        // Written directly, past the test harness. An error cannot be reported anywhere.
         let _ = writeln!(std::io::stderr(), "{said}");
         sample
     }
@@ -255,7 +259,7 @@ struct Sample {
     descriptors: usize,
 }
 
-/// What is looked at, and how much more of it is nothing.
+/// A figure: its name, how to read it, and the increase that is tolerated.
 type Figure = (&'static str, fn(&Sample) -> usize, usize);
 
 const FIGURES: [Figure; 3] = [
@@ -264,7 +268,7 @@ const FIGURES: [Figure; 3] = [
     ("descriptors", |sample| sample.descriptors, 5),
 ];
 
-/// Users come and go for a while.
+/// Runs users for a while.
 fn stretch(soak: &Soak, length: Duration, begun: u64) {
     let end = Instant::now() + length;
     let together = Barrier::new(USERS + 3);
@@ -307,7 +311,8 @@ fn soak() {
             soak.sample(start.elapsed())
         })
         .collect();
-    // What the first third needed is enough for the last, at its least: free memory that the heap keeps comes and goes.
+    // The least value of the last third must not exceed what the first third needed: free memory
+    // that the heap keeps varies.
     let (first, last) = (&all[..SAMPLES / 3], &all[SAMPLES - SAMPLES / 3..]);
     for (what, figure, more) in FIGURES {
         let most = first.iter().map(figure).max().unwrap();

@@ -1,4 +1,4 @@
-//! The SSH door of `kyocho serve`, as the plain client of OpenSSH sees it.
+//! The SSH service of `kyocho serve`, as the plain client of OpenSSH sees it.
 #![expect(
     clippy::unwrap_used,
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The client's program, where it is installed.
+/// Whether the client is installed.
 fn is_installed(test: &str) -> bool {
     let is_here = ["ssh", "ssh-keygen"].iter().all(|program| {
         Command::new(program).arg("-?").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
@@ -26,7 +26,7 @@ fn is_installed(test: &str) -> bool {
     is_here
 }
 
-/// Keys of users, in a folder of the test's.
+/// Keys of users, in a folder of this test.
 struct Keys(PathBuf);
 
 impl Keys {
@@ -38,7 +38,7 @@ impl Keys {
         Self(folder)
     }
 
-    /// Makes a key; its public half as it goes into a configuration.
+    /// Makes a key. Returns its public half as a line of a configuration.
     fn make(&self, name: &str) -> String {
         let mut command = Command::new("ssh-keygen");
         command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(self.0.join(name));
@@ -48,7 +48,7 @@ impl Keys {
     }
 }
 
-/// A server with an SSH door, and a client's way to it.
+/// A server with an SSH address, and the options for its clients.
 struct Door {
     server: Server,
     keys: Keys,
@@ -57,7 +57,7 @@ struct Door {
 
 impl Door {
     fn open(test: &str, config: &str, keys: Keys) -> Self {
-        // What an earlier run has kept: its host key may be one that is refused.
+        // An earlier run may have left a host key that is refused.
         let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-state"));
         let _ = std::fs::remove_dir_all(state);
         let mut server = Server::start(test, Some(config), &["ssh:127.0.0.1:0"]);
@@ -66,7 +66,7 @@ impl Door {
         Self { server, keys, port }
     }
 
-    /// The client with a user's key; nothing of this machine's configuration counts.
+    /// The client with a user's key. The machine's own configuration of ssh is ignored.
     fn client(&self, user: &str, key: &str) -> Command {
         let mut command = Command::new("ssh");
         let option = |name: &str, path: &Path| format!("{name}={}", path.display());
@@ -105,7 +105,7 @@ fn config_of(users: &[(&str, &str)]) -> String {
     users.iter().map(|(name, key)| format!("[user.{name}]\nkeys = ['{key}']\n")).collect()
 }
 
-/// A door where ada has a key of her name.
+/// A server where the user `ada` has the key `ada`.
 fn door_of_ada(test: &str) -> Option<Door> {
     if !is_installed(test) {
         return None;
@@ -138,8 +138,8 @@ fn a_text_is_evaluated_and_its_status_comes_back() {
 }
 
 #[test]
-fn who_proves_nothing_is_not_let_in() {
-    let Some(mut door) = door_of_ada("who_proves_nothing_is_not_let_in") else { return };
+fn a_client_without_a_known_key_is_refused() {
+    let Some(mut door) = door_of_ada("a_client_without_a_known_key_is_refused") else { return };
     door.keys.make("eve");
     for (user, key) in [("ada", "eve"), ("eve", "eve"), ("nobody", "ada")] {
         let output = door.evaluate(user, key, "(+ 1 2)");
@@ -167,7 +167,7 @@ fn the_host_key_is_kept() {
         command.args(["serve", "--listen", listen]).env("XDG_STATE_HOME", state);
         command.stdin(Stdio::null()).output().unwrap()
     };
-    // The port is taken, which is noticed after the key was looked at.
+    // The port is in use, which the server notices after it has checked the key.
     let again = start(&format!("ssh:127.0.0.1:{}", door.port));
     assert_eq!(again.status.code(), Some(1));
     assert_eq!(std::fs::read(&path).unwrap(), before);
@@ -201,15 +201,15 @@ fn a_prompt_edits_completes_and_interrupts() {
     session.exp_string(listening).unwrap();
     session.send_control('d').unwrap();
     session.exp_eof().unwrap();
-    // What was typed comes back by the arrow key in the next session.
+    // The arrow key brings back what was typed in the earlier session.
     let mut session = door.prompt("ada");
     enter(&mut session, "'of-\x1b[A\x1b[A\x01(quote \x05)\r", "(twi");
     session.send_control('d').unwrap();
 }
 
 #[test]
-fn who_loses_his_key_is_hung_up_on() {
-    let test = "who_loses_his_key_is_hung_up_on";
+fn a_user_whose_key_is_removed_is_disconnected() {
+    let test = "a_user_whose_key_is_removed_is_disconnected";
     if !is_installed(test) {
         return;
     }
@@ -251,7 +251,7 @@ fn the_window_s_size_reaches_the_line_editor() {
     session.send(&"x".repeat(40)).unwrap();
     session.flush().unwrap();
     session.exp_string(&"x".repeat(40)).unwrap();
-    // The editor shows the line again, in three rows; its beginning is two rows up.
+    // The editor draws the line again, in three rows. Its beginning is two rows up.
     resize(&session, 20);
     session.exp_string(&"x".repeat(40)).unwrap();
     session.send_control('e').unwrap();
@@ -260,8 +260,8 @@ fn the_window_s_size_reaches_the_line_editor() {
 }
 
 #[test]
-fn garbage_and_silence_at_the_port_hurt_nobody() {
-    let test = "garbage_and_silence_at_the_port_hurt_nobody";
+fn garbage_and_silence_at_the_port_do_not_affect_others() {
+    let test = "garbage_and_silence_at_the_port_do_not_affect_others";
     if !is_installed(test) {
         return;
     }
@@ -276,7 +276,7 @@ fn garbage_and_silence_at_the_port_hurt_nobody() {
     };
     let rest = |mut stream: TcpStream| {
         let mut rest = Vec::new();
-        // Who writes garbage may be hung up on while he writes.
+        // The server may close the connection while garbage is being written.
         let _ = stream.read_to_end(&mut rest);
         rest
     };
@@ -287,7 +287,8 @@ fn garbage_and_silence_at_the_port_hurt_nobody() {
         let _ = stream.write_all(bytes);
         rest(stream);
     }
-    // Who says nothing, or stops in the middle, is hung up on after the time for a login.
+    // A client that sends nothing, or stops in the middle, is disconnected after the time limit for
+    // a login.
     let mut silent: Vec<TcpStream> = (0..8).map(|_| knock()).collect();
     silent[0].write_all(b"SSH-2.0-half-open\r\n").unwrap();
     silent[1].write_all(b"SSH-2.0-").unwrap();
@@ -297,7 +298,7 @@ fn garbage_and_silence_at_the_port_hurt_nobody() {
         let told = rest(stream);
         assert!(told.starts_with(b"SSH-2.0-"), "{told:?}");
     }
-    // Places are free again when the server has noticed that they are.
+    // Sessions can be opened again once the server has noticed the disconnections.
     let mut output = door.evaluate("ada", "ada", "'unhurt");
     while !output.status.success() {
         output = door.evaluate("ada", "ada", "'unhurt");

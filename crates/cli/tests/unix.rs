@@ -196,8 +196,8 @@ fn statuses_and_signals_are_a_shells() {
 }
 
 #[test]
-fn the_trace_shows_who_answered_and_how_often() {
-    if !is_permitted("the_trace_shows_who_answered_and_how_often") {
+fn the_trace_shows_which_side_answered_and_how_often() {
+    if !is_permitted("the_trace_shows_which_side_answered_and_how_often") {
         return;
     }
     let (status, text) =
@@ -267,7 +267,8 @@ fn sockets_have_the_names_that_programs_gave_them() {
     if !(is_permitted(test) && is_installed(test, "python3")) {
         return;
     }
-    // Natively the names without a file are the host's: with the process's number, nobody else has them.
+    // Natively, socket names without a file belong to the whole host. With the process's number in
+    // them, no other process uses them.
     let script = "python3 -c '
 import os, socket
 def tried(call):
@@ -290,8 +291,8 @@ print(socket.create_server((\"127.0.0.1\", 0)).getsockname()[0], socket.if_index
 }
 
 #[test]
-fn names_without_a_file_are_the_instances_own() {
-    let test = "names_without_a_file_are_the_instances_own";
+fn names_without_a_file_belong_to_the_instance() {
+    let test = "names_without_a_file_belong_to_the_instance";
     if !(is_permitted(test) && is_installed(test, "python3")) {
         return;
     }
@@ -300,7 +301,7 @@ fn names_without_a_file_are_the_instances_own() {
     let name = format!("kyocho-unix-{}", std::process::id());
     let _of_host =
         UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-    // It is taken outside, where the connection would succeed; inside it is free.
+    // The name is in use outside, where a connection would succeed. Inside it is free.
     let script = format!(
         "import socket; s = socket.socket(socket.AF_UNIX); print(s.connect_ex(chr(0) + '{name}')); s.bind(chr(0) + '{name}')"
     );

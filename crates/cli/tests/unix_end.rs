@@ -1,4 +1,4 @@
-//! How instances of `kyocho unix` end: with all their processes, whoever ends first.
+//! How instances of `kyocho unix` end: with all their processes, whichever process ends first.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "unix/compiled.rs"]
@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use support::{Folder, inside, is_permitted, output_of};
 
-/// What waits longer than this for a condition waits for ever.
+/// Ends a test that hangs.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -28,22 +28,22 @@ fn has_stopped(process: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/status")).unwrap().contains("State:\tT")
 }
 
-/// An instance in a process group of its own: where one of an orphaned group has stopped, the host hangs up on all of it, and that would be who runs
-/// the tests, too.
+/// An instance in a process group of its own. If a stopped process is in an orphaned group, the
+/// host sends SIGHUP to the whole group, which would include the test runner.
 fn apart(program: &[&str]) -> Command {
     let mut command = inside(program);
     command.process_group(0);
     command
 }
 
-/// An instance with processes that will not end, and its output, which they all hold.
+/// An instance with processes that ignore signals, and its output, which all of them keep open.
 struct Stubborn {
     command: Child,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl Stubborn {
-    /// Waits until all are there.
+    /// Waits until all processes are there.
     fn start() -> Self {
         let mut command = apart(&[compiled("attackers", &[]), "stay"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -55,7 +55,8 @@ impl Stubborn {
         Self { command, output }
     }
 
-    /// Waits until nobody is left: status of the command, what it complained of.
+    /// Waits until no process is left. Returns the command's status, and what it printed on
+    /// standard error.
     fn end(self) -> (ExitStatus, String) {
         let Self { mut command, mut output } = self;
         let (tell, told) = std::sync::mpsc::channel();
@@ -77,8 +78,9 @@ fn signal(name: &str, targets: &[u32]) {
     assert!(Command::new("kill").arg(name).args(targets).status().unwrap().success());
 }
 
-/// Kills all of them at once: none sees another's end. Whoever would end another comes last, and a parent behind its child: a stopped process that the end of its
-/// parent leaves alone is continued by the host.
+/// Kills all of them before any can react to another's end. A process that would end another one
+/// comes last, and a parent after its child: when a parent ends, the host continues its stopped
+/// children.
 fn kill(targets: &[u32]) {
     signal("-STOP", targets);
     wait_until("all have stopped", || targets.iter().all(|target| has_stopped(*target)));
@@ -98,10 +100,11 @@ fn only_child(parent: u32) -> u32 {
     children[0]
 }
 
-/// Whatever of command, server and warden is killed at once, nobody stays, nothing is left behind, and one line says who is missed.
+/// Kills each set of command, server and warden at once. No process stays, no file is left, and one
+/// line says which process was killed.
 #[test]
-fn whoever_is_killed_of_an_instance_takes_it_along() {
-    if !is_permitted("whoever_is_killed_of_an_instance_takes_it_along") {
+fn an_instance_ends_with_any_of_its_processes() {
+    if !is_permitted("an_instance_ends_with_any_of_its_processes") {
         return;
     }
     const COMMAND: usize = 0;
@@ -129,7 +132,8 @@ fn whoever_is_killed_of_an_instance_takes_it_along() {
     }
 }
 
-/// How many folders for shared memory there are of a command with this number: its own, and those of others who had the number before and were killed whole.
+/// Number of folders for shared memory of commands with this number: its own, and those of earlier
+/// ones that were killed completely.
 fn folders_of(command: u32) -> usize {
     let own = format!("kyocho-unix-{command}");
     let is_one = |name: &str| name == own || name.starts_with(&format!("{own}-"));
@@ -138,8 +142,8 @@ fn folders_of(command: u32) -> usize {
 }
 
 #[test]
-fn the_first_program_ends_where_all_three_are_killed() {
-    if !is_permitted("the_first_program_ends_where_all_three_are_killed") {
+fn the_first_program_ends_if_all_three_are_killed() {
+    if !is_permitted("the_first_program_ends_if_all_three_are_killed") {
         return;
     }
     let mut command = apart(&["sh", "-c", "echo ready; exec sleep 1000"]);
@@ -150,21 +154,21 @@ fn the_first_program_ends_where_all_three_are_killed() {
     let server = only_child(command.id());
     kill(&[only_child(server), server, command.id()]);
     command.wait().unwrap();
-    // It held the other end.
+    // The killed process held the other end.
     let (tell, told) = std::sync::mpsc::channel();
     let reading = std::thread::spawn(move || tell.send(output.read(&mut [0]).unwrap()).unwrap());
     assert_eq!(told.recv_timeout(WATCHDOG), Ok(0), "the program lives on");
     reading.join().unwrap();
-    // Nobody was left to do it.
+    // No process was left to remove it.
     let _ = std::fs::remove_dir_all(format!("/dev/shm/kyocho-unix-{}", command.id()));
 }
 
 #[test]
-fn processes_that_will_not_end_do_when_the_first_has() {
-    if !is_permitted("processes_that_will_not_end_do_when_the_first_has") {
+fn processes_that_ignore_signals_end_with_the_first() {
+    if !is_permitted("processes_that_ignore_signals_end_with_the_first") {
         return;
     }
-    // All of them hold the output, which has ended where this returns.
+    // All of them hold the output, so it ends when the last one has ended.
     let (status, text) = output_of(&mut apart(&[compiled("attackers", &[]), "outlive"]));
     assert_eq!((status, text.as_str()), (Some(0), "held\n"));
 }
@@ -178,7 +182,7 @@ fn what_the_first_program_leaves_running_is_ended() {
         output_of(&mut apart(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]));
     assert_eq!(status, Some(0));
     let left: u32 = text.trim().parse().unwrap();
-    // Its number is free once somebody has taken its status.
+    // The number is free once a parent has waited for the process.
     let entry = format!("/proc/{left}");
     wait_until("nobody has its number", || !std::path::Path::new(&entry).exists());
 }
@@ -188,7 +192,8 @@ fn a_signal_to_the_command_reaches_the_program() {
     if !is_permitted("a_signal_to_the_command_reaches_the_program") {
         return;
     }
-    // What a terminal would send to all is left to the program; what is sent to the command is passed on.
+    // A signal that a terminal would send to all processes is left to the program. One sent to the
+    // command is passed on.
     let script = "trap 'echo told; exit 5' TERM; trap 'echo asked' USR1; echo ready; while :; do sleep 0.01; done";
     let mut command = apart(&["sh", "-c", script]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
@@ -197,7 +202,7 @@ fn a_signal_to_the_command_reaches_the_program() {
     signal("-INT", &[child.id()]);
     signal("-USR1", &[child.id()]);
     assert_eq!(lines.next().unwrap().unwrap(), "asked");
-    // As to every process of a service that is to end: server and warden outlive it.
+    // As a service manager signals every process of a service: server and warden survive it.
     let server = only_child(child.id());
     signal("-TERM", &[server, only_child(server), child.id()]);
     assert_eq!(lines.next().unwrap().unwrap(), "told");
@@ -219,12 +224,12 @@ fn a_program_that_stops_stops_the_command() {
 }
 
 #[test]
-fn a_stopped_command_serves_who_runs_on() {
-    if !is_permitted("a_stopped_command_serves_who_runs_on") {
+fn a_stopped_command_serves_running_processes() {
+    if !is_permitted("a_stopped_command_serves_running_processes") {
         return;
     }
     let folder = Folder::new();
-    // It opens a file, which is a served call, once the command has stopped.
+    // Opens a file, which is a served call, after the command has stopped.
     let script = "(while ! test -e asked; do sleep 0.01; done; echo > served) & kill -STOP $$; wait; echo on";
     let mut command = apart(&["sh", "-c", script]);
     command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Ways out of `kyocho unix` that are not there, each tried by a program inside.
+//! Attempts to escape from `kyocho unix`, each by a program inside.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "unix/compiled.rs"]
@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use support::{Folder, inside, is_permitted, output_of};
 
-/// An attack must print `held` and end well.
+/// An attack must print `held` and exit normally.
 fn held(command: &mut Command) {
     let (status, text) =
         output_of(command.env("KYOCHO_TEST_PARENT", std::process::id().to_string()));
@@ -35,13 +35,13 @@ fn a_running_program_cannot_be_written_and_can_be_replaced() {
     if !is_permitted("a_running_program_cannot_be_written_and_can_be_replaced") {
         return;
     }
-    // As outside.
+    // Natively and inside.
     for within in [false, true] {
         let folder = Folder::new();
         let program = folder.path().join("program");
         let program = program.to_str().unwrap();
-        // By a process of its own: what another test starts meanwhile inherits no descriptor that
-        // may write to the copy, which would be busy.
+        // Copied by another process. Otherwise a program started by another test could inherit the
+        // descriptor that writes to the copy, and the copy would be busy.
         assert!(Command::new("cp").args([escapes(), program]).status().unwrap().success());
         let mut command = if within { inside(&[program]) } else { Command::new(program) };
         held(command.arg("own-program"));
@@ -149,7 +149,7 @@ fn a_program_that_crashes_writes_no_file_where_it_stands() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// A program inside that is talked to by lines.
+/// A program inside that reads and writes lines.
 struct Partner {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
@@ -185,7 +185,7 @@ fn the_number_of_a_terminal_that_is_gone_opens_no_other() {
     }
     let mut partner = Partner::start(inside(&[escapes(), "gone-terminal"]));
     let number = partner.hear();
-    // Terminals of the user's own, until one has that number. The host gives out the least that is free.
+    // Opens terminals of the user until one has that number. The host assigns the lowest free one.
     let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
     let mut terminals = Vec::new();
     let has_number = |terminal: &std::os::fd::OwnedFd| {
@@ -203,14 +203,14 @@ fn the_number_of_a_terminal_that_is_gone_opens_no_other() {
 }
 
 #[test]
-fn signals_about_a_terminal_go_to_who_asks_for_them() {
-    if !is_permitted("signals_about_a_terminal_go_to_who_asks_for_them") {
+fn signals_about_a_terminal_go_to_the_process_that_asked() {
+    if !is_permitted("signals_about_a_terminal_go_to_the_process_that_asked") {
         return;
     }
     held(&mut inside(&[escapes(), "async-terminal"]));
 }
 
-/// Kernel threads of the server of the command `process`: its one child.
+/// Number of kernel threads of the server, the only child of `process`.
 fn server_threads(process: u32) -> usize {
     let children = format!("/proc/{process}/task/{process}/children");
     let server = std::fs::read_to_string(children).unwrap();
@@ -218,8 +218,8 @@ fn server_threads(process: u32) -> usize {
 }
 
 #[test]
-fn nobody_waits_for_openers_of_pipes_that_were_killed() {
-    if !is_permitted("nobody_waits_for_openers_of_pipes_that_were_killed") {
+fn killed_openers_of_pipes_are_not_waited_for() {
+    if !is_permitted("killed_openers_of_pipes_are_not_waited_for") {
         return;
     }
     const OPENERS: usize = 48;

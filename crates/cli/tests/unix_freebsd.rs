@@ -1,4 +1,4 @@
-//! `kyocho unix --personality freebsd`: static programs that Go makes for FreeBSD run unmodified.
+//! `kyocho unix --personality freebsd`: unmodified static programs that Go builds for FreeBSD.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "unix/support.rs"]
@@ -9,19 +9,19 @@ use std::process::Command;
 use std::sync::LazyLock;
 use support::{Folder, inside, is_permitted, output_of};
 
-/// Where Go is, if it is here.
+/// The path of Go, if it is installed.
 fn go() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let installed = PathBuf::from("/usr/local/go/bin");
     let all = std::env::split_paths(&folders).chain([installed]).map(|folder| folder.join("go"));
     all.filter(|go| go.exists()).find(|go| {
-        // One that cannot build for FreeBSD is as good as none.
+        // A Go that cannot build for FreeBSD is of no use.
         let known = Command::new(go).args(["tool", "dist", "list"]).output();
         known.is_ok_and(|list| String::from_utf8_lossy(&list.stdout).contains("freebsd/amd64"))
     })
 }
 
-/// The program of `freebsd.go`, built once; nothing where there is no Go.
+/// The program of `freebsd.go`, built once. `None` without Go.
 fn program() -> Option<&'static Path> {
     static BUILT: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
         let go = go()?;
@@ -39,7 +39,8 @@ fn program() -> Option<&'static Path> {
     BUILT.as_deref()
 }
 
-/// What part `words` of the program prints in a folder of its own, and how it ends; nothing where it cannot be tried.
+/// Runs part `words` of the program in a folder of its own. Returns exit code and output, or `None`
+/// if it cannot be run here.
 fn run(test: &str, options: &[&str], words: &[&str]) -> Option<(Option<i32>, String)> {
     if !is_permitted(test) {
         return None;
@@ -55,7 +56,7 @@ fn run(test: &str, options: &[&str], words: &[&str]) -> Option<(Option<i32>, Str
     Some(output_of(&mut command))
 }
 
-/// The same, for a part that ends well.
+/// The same, for a part that must succeed.
 fn succeeds(test: &str, words: &[&str], expected: &str) {
     if let Some(result) = run(test, &[], words) {
         assert_eq!(result, (Some(0), expected.to_owned()));
@@ -171,7 +172,7 @@ fn a_hostile_program_gains_nothing_from_the_library_in_its_process() {
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-static", "-nostdlib", "-fno-stack-protector", "-fno-pie", "-no-pie"]);
     assert!(compiler.arg("-o").arg(&program).arg(source).status().unwrap().success());
-    // A C compiler of Linux says that its programs are Linux's.
+    // A C compiler of Linux marks its programs as Linux's.
     const SYSTEM: usize = 7;
     const FREEBSD: u8 = 9;
     let mut bytes = std::fs::read(&program).unwrap();

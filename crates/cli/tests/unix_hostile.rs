@@ -1,4 +1,4 @@
-//! Hostile clients of `kyocho unix` get an error, or are ended alone.
+//! Hostile clients of `kyocho unix`: each gets an error, or is killed alone.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "unix/compiled.rs"]
@@ -13,7 +13,7 @@ fn attackers() -> &'static str {
     compiled("attackers", &[])
 }
 
-/// An attack must print `held` and end well.
+/// An attack must print `held` and exit normally.
 fn held(options: &[&str], attack: &[&str]) {
     let words = [options, &["--", attackers()], attack].concat();
     let (status, text) =
@@ -80,7 +80,7 @@ fn paths_that_change_while_they_are_read_open_nothing_outside() {
     std::fs::create_dir(&root).unwrap();
     let secret = folder.path().join("secret");
     let mount = format!("{}:/jail", root.display());
-    // Everything that the dynamic program needs, and not the folder with the secret.
+    // Everything that the dynamic program needs, but not the folder with the secret.
     std::fs::copy(attackers(), root.join("attackers")).unwrap();
     let words = [
         "--root",
@@ -102,24 +102,24 @@ fn paths_that_change_while_they_are_read_open_nothing_outside() {
 }
 
 #[test]
-fn calls_of_the_launcher_end_who_makes_them() {
-    if !is_permitted("calls_of_the_launcher_end_who_makes_them") {
+fn calls_of_the_launcher_kill_a_program_that_makes_them() {
+    if !is_permitted("calls_of_the_launcher_kill_a_program_that_makes_them") {
         return;
     }
     for attack in ["load", "return", "jump-into-launcher"] {
-        // The shell around it survives and tells.
+        // The shell around the attack survives and prints its status.
         let script = format!("{} {attack}; echo $?", attackers());
         let (status, text) = output_of(&mut inside(&["sh", "-c", &script]));
         assert_eq!(status, Some(0));
-        // By the server's SIGKILL, or by the fault that it ran into.
+        // Killed by the server, or by its own fault.
         let ended = text.lines().any(|line| line == "137" || line == "139");
         assert!(ended && !text.contains("held"), "{attack}: {text}");
     }
 }
 
 #[test]
-fn other_instruction_sets_end_who_uses_them() {
-    if !is_permitted("other_instruction_sets_end_who_uses_them") {
+fn other_instruction_sets_kill_a_program_that_uses_them() {
+    if !is_permitted("other_instruction_sets_kill_a_program_that_uses_them") {
         return;
     }
     let (status, _) = output_of(&mut inside(&[attackers(), "int80"]));
@@ -152,8 +152,8 @@ fn no_network_means_none() {
 }
 
 #[test]
-fn the_loopback_network_reaches_itself_alone() {
-    if !is_permitted("the_loopback_network_reaches_itself_alone") {
+fn the_loopback_network_reaches_only_itself() {
+    if !is_permitted("the_loopback_network_reaches_only_itself") {
         return;
     }
     held(&["--net", "loopback"], &["loopback"]);
@@ -168,8 +168,8 @@ fn memory_has_a_limit() {
 }
 
 #[test]
-fn memory_that_nobody_has_mapped_has_a_limit() {
-    const TEST: &str = "memory_that_nobody_has_mapped_has_a_limit";
+fn memory_that_no_process_has_mapped_has_a_limit() {
+    const TEST: &str = "memory_that_no_process_has_mapped_has_a_limit";
     if !is_permitted(TEST) {
         return;
     }
@@ -181,10 +181,10 @@ fn memory_that_nobody_has_mapped_has_a_limit() {
     assert_eq!((status, text.as_str()), (Some(0), "held\n"));
 }
 
-/// In a user namespace that permits no further ones, by a user without capabilities.
+/// In a user namespace that permits no further ones, as a user without capabilities.
 #[test]
-fn where_nothing_can_be_mounted_no_memory_escapes_its_limit() {
-    const TEST: &str = "where_nothing_can_be_mounted_no_memory_escapes_its_limit";
+fn without_mounts_no_memory_escapes_its_limit() {
+    const TEST: &str = "without_mounts_no_memory_escapes_its_limit";
     const SCRIPT: &str = "echo 0 >/proc/sys/user/max_user_namespaces && echo entered &&
         exec setpriv --bounding-set=-all --inh-caps=-all \"$@\"";
     if !is_permitted(TEST) || !is_installed(TEST, "setpriv") {

@@ -1,4 +1,5 @@
-//! `kyocho unix`: what programs reach each other by works inside as it does outside, and reaches nobody else.
+//! Communication between programs under `kyocho unix` works as outside, and reaches no program
+//! outside.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "unix/compiled.rs"]
@@ -12,7 +13,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use support::{inside, is_installed, is_permitted, output_of, same_inside};
 
-/// Python with what the scripts below share: the number of the error where a call fails, instead of its result.
+/// Python with a function that all scripts below use: the number of the error, if a call fails, in
+/// place of its result.
 fn same_in_python(test: &str, script: &str) {
     if !(is_permitted(test) && is_installed(test, "python3")) {
         return;
@@ -28,7 +30,7 @@ def tried(call):
     same_inside(&["sh"], &script);
 }
 
-/// Whether the host has objects of System V at all; else the test is named as skipped.
+/// Whether the host has System V objects. Otherwise the test is reported as skipped.
 fn has_system_v(test: &str) -> bool {
     let tried = sysv::make(Kind::Semaphores, 1, 0o600);
     match tried {
@@ -44,7 +46,7 @@ fn objects_of_system_v_are_shared_among_processes() {
     if !(is_permitted(test) && has_system_v(test) && is_installed(test, "perl")) {
         return;
     }
-    // The key is the folder's, so that natively nobody else has it.
+    // The key is made from the folder, so natively no other program has it.
     let script = r#"perl -e '
 use strict; use IPC::SysV qw(:all); $| = 1;
 my $key = ftok(".") // die; my $new = 0600 | IPC_CREAT; my ($text, @numbers) = ("");
@@ -68,10 +70,10 @@ print 0 + (semop($semaphores, pack("s!3", 1, 1, 0)) // -$!), "\n";
     same_inside(&["sh"], script);
 }
 
-/// A segment that was removed lives as long as it is mapped; a waiting call is interrupted by a handler.
+/// A removed segment lives as long as it is mapped. A handled signal interrupts a waiting call.
 #[test]
-fn removed_segments_stay_with_those_who_have_them() {
-    let test = "removed_segments_stay_with_those_who_have_them";
+fn removed_segments_stay_while_they_are_mapped() {
+    let test = "removed_segments_stay_while_they_are_mapped";
     if !has_system_v(test) {
         return;
     }

@@ -1,4 +1,4 @@
-//! `kyocho unix`: servers and runtimes that people use behave inside as outside.
+//! Widely used servers and runtimes behave under `kyocho unix` as outside.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "unix/support.rs"]
@@ -6,7 +6,8 @@ mod support;
 
 use support::{Folder, inside, is_installed, is_permitted, output_of};
 
-/// For scripts: tries a command until it succeeds, for a minute at most. Servers listen at sockets in the test's own folder: no port can be somebody else's.
+/// For scripts: repeats a command until it succeeds, for a minute at most. Servers listen on
+/// sockets in the test's own folder, so ports cannot collide.
 const UNTIL: &str = "until_it() { for i in $(seq 600); do \"$@\" >/dev/null 2>&1 && return; sleep 0.1; done; echo \"never: $*\"; exit 9; };";
 
 #[test]
@@ -45,7 +46,7 @@ fn nginx_serves_files() {
     );
     std::fs::write(folder.path().join("settings"), settings).unwrap();
     std::fs::write(folder.path().join("page"), "x".repeat(100_000)).unwrap();
-    // Workers of root's become nobody, which a process without capabilities cannot.
+    // Workers of a server of root change their user, which a process without capabilities cannot.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     let script = format!(
         "{UNTIL} get() {{ curl -s --unix-socket socket http://here/\"$@\"; }}; nginx -e log -c {at}/settings -g '{user}' &

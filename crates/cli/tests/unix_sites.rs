@@ -1,4 +1,4 @@
-//! Calls of programs under `kyocho unix` that are rewritten: they answer as before.
+//! Library functions that are rewritten under `kyocho unix` return the same results as before.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "unix/compiled.rs"]
@@ -9,7 +9,7 @@ mod support;
 use compiled::compiled;
 use support::{inside, is_permitted, output_of};
 
-/// What `numbers.c` prints, with these options of the command and of the compiler.
+/// The output of `numbers.c`, with these options of the command and of the compiler.
 fn numbers(options: &[&str], made: &'static [&'static str]) -> String {
     let (status, text) =
         output_of(&mut inside(&[options, &["--", compiled("numbers", made)]].concat()));
@@ -17,7 +17,8 @@ fn numbers(options: &[&str], made: &'static [&'static str]) -> String {
     text
 }
 
-/// Threads, forks, children that share their parent's memory, forks in a handler at every instruction.
+/// Covers threads, forks, children that share their parent's memory, and forks in a handler at
+/// every instruction.
 #[test]
 fn each_process_gets_its_own_number() {
     if !is_permitted("each_process_gets_its_own_number") {
@@ -25,12 +26,12 @@ fn each_process_gets_its_own_number() {
     }
     for made in [&[] as &[&str], &["-static"]] {
         assert_eq!(numbers(&[], made), "rewritten\nheld\n", "{made:?}");
-        // Where tasks are counted, each is a call of the server's.
+        // With `--processes`, making a process or thread is a served call.
         assert_eq!(numbers(&["--processes", "64"], made), "rewritten\nheld\n", "{made:?}");
     }
 }
 
-/// What is shown is asked of the host.
+/// With `--trace`, all calls are made, so that they can be listed.
 #[test]
 fn a_trace_hides_no_call() {
     if !is_permitted("a_trace_hides_no_call") {
@@ -42,7 +43,7 @@ fn a_trace_hides_no_call() {
     assert!(text.lines().any(|line| line.contains("[local] getuid(")), "{text}");
 }
 
-/// What is asked of an open file is asked of the host alone.
+/// `fstat` of an open file is a native call.
 #[test]
 fn an_open_file_is_asked_about_without_the_server() {
     if !is_permitted("an_open_file_is_asked_about_without_the_server") {

@@ -1,4 +1,5 @@
-//! `kyocho unix` at a terminal: an interactive shell inside feels as outside, and a shell outside controls it as a job.
+//! `kyocho unix` at a terminal: an interactive shell inside behaves as outside, and a shell outside
+//! controls it as a job.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 #[path = "unix/support.rs"]
@@ -9,11 +10,11 @@ use rustix::termios::Winsize;
 use std::process::Command;
 use support::{inside, is_installed, is_permitted};
 
-/// No wait below is meant to last; this only keeps a broken terminal from hanging the test run.
+/// Ends a test that hangs.
 const WATCHDOG_MS: u64 = 60_000;
-/// What no output holds but the shell's wish for a line.
+/// A prompt that occurs in no output.
 const PROMPT: &str = "%prompt%";
-/// A shell that reads nobody's settings.
+/// A shell that reads no settings of the user.
 const SHELL: [&str; 4] = ["bash", "--norc", "--noprofile", "-i"];
 
 /// A shell on a pseudo-terminal.
@@ -38,7 +39,7 @@ impl Shell {
         self.0.flush().unwrap();
     }
 
-    /// Types a line; what it prints must hold `answers` in this order, and then comes the prompt.
+    /// Types a line. The output must contain `answers` in this order, followed by the prompt.
     fn line(&mut self, line: &str, answers: &[&str]) {
         self.keys(&format!("{line}\r"));
         for answer in answers {
@@ -68,10 +69,11 @@ fn lines_are_edited_and_remembered() {
         return;
     }
     let mut shell = Shell::start(inside(&SHELL));
-    // A wrong letter and a key that takes it back; a word in front of all others.
+    // A wrong letter and the key that deletes it; then a key that moves to the start of the line,
+    // and a word.
     shell.line("ecX\x7fho =$((40+2))", &["=42"]);
     shell.line("$((6*8))\x01echo =", &["=48"]);
-    // The line before, and a letter more.
+    // The previous line, with one more letter.
     shell.line("\x1b[A1", &["=481"]);
     shell.leave();
 }
@@ -82,7 +84,7 @@ fn keys_interrupt_stop_and_continue_jobs_inside() {
         return;
     }
     let mut shell = Shell::start(inside(&SHELL));
-    // A program that says when it runs.
+    // A program that prints a line when it runs.
     let job = "sh -c 'echo run''ning; exec sleep 1000'";
     shell.keys(&format!("{job}\r"));
     shell.expect("running");
@@ -97,7 +99,8 @@ fn keys_interrupt_stop_and_continue_jobs_inside() {
     shell.line("echo =$?", &["=148"]);
     shell.keys("fg\r");
     shell.expect("exec sed");
-    // The shell says so before it gives the job the terminal: a key would still be the shell's, outside as well. What the job answers it has read.
+    // The shell prints this before it makes the job the foreground job, so a key could still go to
+    // the shell, also outside. The job's answer shows that it reads the terminal.
     shell.keys("mine\r");
     shell.expect("yours");
     shell.control('c');
@@ -117,9 +120,9 @@ fn terminals_have_a_size_and_modes() {
     let size = Winsize { ws_row: 33, ws_col: 99, ws_xpixel: 0, ws_ypixel: 0 };
     let terminal = shell.0.process().get_file_handle().unwrap();
     rustix::termios::tcsetwinsize(&terminal, size).unwrap();
-    // The shell hears of it at the latest when it has run something.
+    // The shell learns the new size at the latest after it has run a command.
     shell.line("stty size", &["33 99"]);
-    // One byte, without the end of its line.
+    // One byte, without a line end.
     shell.keys("stty raw -echo; echo re''ady; dd bs=1 count=1 2>/dev/null | od -c; stty sane\r");
     shell.expect("ready");
     shell.keys("Q");

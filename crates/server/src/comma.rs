@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_told_so() {
+    fn unknown_commands_are_reported() {
         for (text, part) in [
             (",nonsense", "there is no command ,nonsense"),
             (",", "there is no command ,;"),

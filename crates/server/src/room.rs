@@ -32,7 +32,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn there_are_so_many_places_and_who_goes_leaves_his() {
+    fn places_are_limited_and_reused() {
         let room = Arc::new(Room::default());
         let places: Vec<_> = (0..3).map_while(|_| room.enter(2)).collect();
         assert_eq!(places.len(), 2);

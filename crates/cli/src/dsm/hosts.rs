@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_means_nothing_here_is_left_to_the_nodes() {
+    fn a_name_that_is_unknown_here_is_left_to_the_nodes() {
         assert_eq!(seat("127.0.0.1", 9000).place(), "127.0.0.1:9000");
         assert_eq!(seat("no such host", 9000).place(), "no such host:9000");
     }

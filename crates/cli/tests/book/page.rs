@@ -7,7 +7,7 @@ use std::path::Path;
 pub(crate) enum Kind {
     Console,
     Scheme,
-    /// A program or a file that only a mark says how to check.
+    /// A program or a file, to be checked as a mark says.
     Other,
     /// Nothing to execute.
     Text,
@@ -58,7 +58,7 @@ impl Block {
         }
     }
 
-    /// Takes a mark in; whether it is one.
+    /// Stores a mark. Returns whether it is one.
     fn mark(&mut self, mark: &str) -> bool {
         let Some((name, value)) = mark.split_once(": ") else { return false };
         let value = value.trim();
@@ -88,7 +88,7 @@ impl Block {
         commands
     }
 
-    /// What the block says that is printed, commands included.
+    /// The expected output, commands included.
     pub(crate) fn expected(&self) -> Vec<String> {
         if self.file.is_some() {
             return Vec::new();
@@ -105,7 +105,7 @@ impl Block {
     }
 }
 
-/// What a continuation line continues a command with.
+/// The text of a continuation line.
 pub(crate) fn continued(line: &str) -> Option<&str> {
     if line == ">" { Some("") } else { line.strip_prefix("> ") }
 }
@@ -141,7 +141,7 @@ impl Page {
     }
 }
 
-/// The block with one more line; the closing fence moves it to the others.
+/// Adds a line to the block. At the closing fence, moves the block to `blocks`.
 fn grown(mut block: Block, line: &str, blocks: &mut Vec<Block>) -> Option<Block> {
     if line == "```" {
         blocks.push(block);
@@ -165,7 +165,8 @@ fn comment(line: &str) -> Option<&str> {
     line.strip_prefix("<!-- ")?.strip_suffix(" -->")
 }
 
-/// Replaces the text of `block` in its page by what was printed. A block with wildcards stays.
+/// Replaces the text of `block` in its page by what was printed. A block with wildcards is not
+/// changed.
 pub(crate) fn write_anew(path: &Path, block: &Block, printed: &[String]) {
     let wild = block.text.contains("[..]") || block.text.lines().any(|line| line == "...");
     if block.kind != Kind::Console || wild {

@@ -1,5 +1,5 @@
-//! A page as one terminal session: a shell script of its commands, run in a folder that looks like a
-//! clone of the repository after `make run`.
+//! Runs a page as one terminal session: a shell script of its commands, in a folder that looks like
+//! a clone of the repository after `make run`.
 
 use crate::page::{Block, Kind};
 use core::fmt::Write as _;
@@ -12,14 +12,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 
-/// Longer than any page takes on a loaded machine; one that gets there hangs.
+/// Longer than any page takes on a loaded machine. A session that reaches it hangs.
 const LIMIT: Duration = Duration::from_secs(600);
 /// The line before a block's output, with its number.
 const BEGIN: &str = "@@ block";
-/// The line of a block that is skipped.
+/// Printed in place of a skipped block.
 const SKIPPED: &str = "@@ skipped";
 
-/// Commands of the pages that build something: here everything is built already.
+/// Replaces commands of the pages that build something: everything is built already.
 const BUILT: &str = r#"
 make() {
     case $1 in
@@ -42,7 +42,7 @@ pub(crate) enum Outcome {
     Skipped(String),
 }
 
-/// A folder of one page's own, removed at the end.
+/// A folder of one page, removed at the end.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -52,7 +52,8 @@ impl Drop for Folder {
 }
 
 impl Folder {
-    /// Everything in it leads to the repository, but what the session writes is its own.
+    /// Makes links to everything in the repository. What the session writes stays in its own
+    /// folder.
     fn like_a_clone(name: &str, root: &Path) -> Self {
         let name = name.replace(['/', '.'], "-");
         let path = std::env::temp_dir().join(format!("kyocho-{}-{name}", std::process::id()));
@@ -68,13 +69,13 @@ impl Folder {
     }
 }
 
-/// The folder of the command as it was built for this test.
+/// The folder with the command that was built for this test.
 fn built() -> PathBuf {
     let command = Path::new(env!("CARGO_BIN_EXE_kyocho"));
     command.parent().expect("the command lies in a folder").to_owned()
 }
 
-/// Runs the blocks one after the other; what became of each.
+/// Runs the blocks one after the other. Returns the outcome of each.
 pub(crate) fn run(name: &str, root: &Path, blocks: &[&Block]) -> Vec<Outcome> {
     let folder = Folder::like_a_clone(name, root);
     let script = folder.0.join(".session");
@@ -96,7 +97,7 @@ pub(crate) fn run(name: &str, root: &Path, blocks: &[&Block]) -> Vec<Outcome> {
     outcomes(&String::from_utf8_lossy(&printed), blocks)
 }
 
-/// Waits for the session; ends it with all that it started if it hangs.
+/// Waits for the session. If it hangs, kills it with all its processes.
 fn under_watchdog(name: &str, mut shell: Child) {
     let group = format!("-{}", shell.id());
     let (ended, end) = channel::<()>();
@@ -112,7 +113,8 @@ fn under_watchdog(name: &str, mut shell: Child) {
     assert!(!watchdog.join().expect("the watchdog does not panic"), "{name} hangs");
 }
 
-/// One script for all blocks: variables, folders and background jobs live on from block to block.
+/// One script for all blocks, so that variables, folders and background jobs persist from block to
+/// block.
 fn script_of(blocks: &[&Block]) -> String {
     let mut script = String::from(BUILT);
     for (number, block) in blocks.iter().enumerate() {
@@ -123,14 +125,14 @@ fn script_of(blocks: &[&Block]) -> String {
             wait_of(block) + &body_of(block),
         );
     }
-    // Servers that were started are ended, in good order. Not every shell lists its jobs in `$(...)`.
+    // Ends servers that were started, by SIGTERM. Not every shell lists its jobs in `$(...)`.
     script.push_str(
         "jobs -p >.jobs\nfor job in $(cat .jobs); do kill \"$job\"; done 2>/dev/null\nwait\n",
     );
     script
 }
 
-/// Waits for what the block needs: the watchdog ends a wait that lasts too long.
+/// Waits until the block can run. The watchdog ends a wait that takes too long.
 fn wait_of(block: &Block) -> String {
     let condition = block.condition.as_deref().unwrap_or("true");
     format!("until ( {condition} ) >/dev/null 2>&1; do sleep 0.02; done\n")
@@ -154,7 +156,7 @@ fn body_of(block: &Block) -> String {
     body
 }
 
-/// Lines of a page cannot show that empty ones follow.
+/// Removes empty lines at the end, which a page cannot show.
 fn without_empty_end(mut lines: Vec<String>) -> Vec<String> {
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
@@ -162,7 +164,7 @@ fn without_empty_end(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Parts the output at the lines that begin a block.
+/// Splits the output at the lines that begin a block.
 fn outcomes(output: &str, blocks: &[&Block]) -> Vec<Outcome> {
     let mut parts = vec![Vec::new(); blocks.len()];
     let mut at = None;

@@ -1,7 +1,7 @@
-//! Whether what was printed is what the book says.
+//! Compares what was printed with what the book shows.
 
-/// Whether the lines match: `[..]` within a line, `...` for any lines, figures of time for each other.
-/// A line that begins with one of `varies` is compared by that word alone.
+/// Whether the lines match: `[..]` within a line, `...` for any lines, numbers before a unit of
+/// time for each other. Of a line that begins with one of `varies`, only that word is compared.
 pub(crate) fn matches(expected: &[String], printed: &[String], varies: &[String]) -> bool {
     match (expected.split_first(), printed.split_first()) {
         (None, rest) => rest.is_none(),
@@ -37,7 +37,7 @@ fn same_parts(expected: &str, printed: &str) -> bool {
 
 const UNITS: [&str; 5] = ["ns", "us", "µs", "ms", "s"];
 
-/// The line with single spaces, and with `_` for each figure in front of a unit of time.
+/// The line with single spaces, and with `_` for each number before a unit of time.
 fn timeless(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in line.split_whitespace() {

@@ -54,7 +54,7 @@ try:
     for code, status in [("(+ 1", "incomplete"), ("(+ 1 2)", "complete"), (")", "invalid")]:
         assert ask(client.is_complete, code)["status"] == status, code
 
-    # Interrupted once it has begun; what was sent behind it is not evaluated.
+    # Interrupted once it has begun. A cell sent after it is not evaluated.
     identity = client.execute('(display "begun") (newline) (let loop () (loop))')
     behind = client.execute("(define never 1)")
     while True:
@@ -71,7 +71,7 @@ try:
     reply, shown = execute("(twice 4)")
     assert [c["data"] for k, c in shown if k == "execute_result"] == [{"text/plain": "8"}], shown
 
-    # A world of its own again after a restart, and an end when it is wanted.
+    # After a restart the session is new. Then the kernel ends on request.
     manager.restart_kernel(now=False)
     client.wait_for_ready(timeout=SECONDS)
     reply, _ = execute("twice")

@@ -25,7 +25,8 @@ def value(answers):
     return [answer["value"] for answer in answers if "value" in answer]
 
 
-# Not `describe`: this library takes an empty dictionary, as every server answers with for each of its operations, for an end.
+# `describe` is not used: servers answer it with empty dictionaries, which this library takes for an
+# end.
 one = ask(op="clone", id="2", token=token)[-1]["new-session"]
 two = ask(op="clone", id="3")[-1]["new-session"]
 assert value(ask(op="eval", id="4", session=one, code="(define (twice x) (* 2 x)) (twice 21)")) == ["42"]
@@ -46,7 +47,8 @@ ask(op="eval", id="10", session=one, code="(list (outer 5))")
 frames = ask(op="stacktrace", id="11", session=one)[0]["stacktrace"]
 assert [(f["name"], f["line"]) for f in frames[:2]] == [("inner", 1), ("outer", 2)], frames
 
-# The library's other face: answers are brought to who watches for them. One evaluation runs while another connection interrupts it.
+# The library's other interface passes answers to callbacks. One evaluation runs while another
+# connection interrupts it.
 watching = nrepl.WatchableConnection(nrepl.connect(f"nrepl://{address}"))
 begun, ended = threading.Event(), threading.Event()
 last = []

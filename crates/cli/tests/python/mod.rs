@@ -1,4 +1,4 @@
-//! A Python with a client library in it, as its users install it.
+//! A Python with a client library, installed as its users install it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,11 +8,11 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A Python that can import `module`, in a virtual environment of the tests' own, which is kept between runs. `requirement` is what is
-/// installed where it is not there.
+/// A Python that can import `module`, in a virtual environment of the tests, which is kept between
+/// runs. `requirement` is installed if it is missing.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// The reason why there is none.
 pub(crate) fn python_with(module: &str, requirement: &str) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-with-{module}"));
     let python = folder.join("bin/python");

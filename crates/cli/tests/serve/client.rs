@@ -1,4 +1,4 @@
-//! A client of a server's Unix socket that speaks the protocol by hand.
+//! A client of a server's Unix socket, with its own implementation of the protocol.
 
 use crate::server::{Server, WATCHDOG};
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ pub(crate) struct Client {
     pub(crate) reader: BufReader<UnixStream>,
 }
 
-/// A connection that nothing was said in yet.
+/// A connection on which nothing was sent yet.
 pub(crate) fn connect(server: &Server) -> Client {
     Client::new(UnixStream::connect(server.folder.join("s")).unwrap())
 }
@@ -36,7 +36,7 @@ impl Client {
         line.trim_end().to_owned()
     }
 
-    /// What comes until the evaluation is done.
+    /// Evaluates a text. Returns everything up to its end.
     pub(crate) fn eval(&mut self, text: &str) -> String {
         self.send(&format!(r#"{{"do":"eval","text":"{text}"}}"#));
         let mut asked = text.to_owned();

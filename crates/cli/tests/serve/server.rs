@@ -1,4 +1,4 @@
-//! A server of `kyocho serve` for tests of its doors.
+//! A `kyocho serve` for tests of its listeners.
 
 use core::time::Duration;
 use std::io::{BufRead, BufReader};
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// No wait is meant to last; this only keeps a broken server from hanging the test run.
+/// Ends a test that hangs.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// A server that ends with the test.
@@ -14,9 +14,9 @@ pub(crate) struct Server {
     pub(crate) process: Child,
     pub(crate) lines: BufReader<std::process::ChildStdout>,
     pub(crate) folder: PathBuf,
-    /// What the service manager is told.
+    /// Receives the notices for the service manager.
     notified: UnixDatagram,
-    /// What it keeps between runs, as for a test's next server of the same name.
+    /// The state folder, which a later server of the same test may use.
     pub(crate) state: PathBuf,
 }
 
@@ -28,7 +28,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// A server with this configuration, which has come up: it has told so as systemd is told.
+    /// Starts a server with this configuration, and waits until it has reported that it is ready.
     pub(crate) fn start(name: &str, config: Option<&str>, listen: &[&str]) -> Self {
         Self::start_in(name, config, listen, &[])
     }
@@ -44,7 +44,7 @@ impl Server {
         Self::start_by(command, name, config, listen, variables)
     }
 
-    /// The same, where `command` is what starts `kyocho`, to be given its arguments.
+    /// The same, but `command` starts `kyocho`, with its arguments added.
     pub(crate) fn start_by(
         mut command: Command,
         name: &str,
@@ -77,7 +77,7 @@ impl Server {
         server
     }
 
-    /// The next that the service manager is told.
+    /// The next notice for the service manager.
     pub(crate) fn told(&self) -> String {
         let mut message = [0; 128];
         let length = self.notified.recv(&mut message).expect("the server says how it is");
@@ -89,7 +89,7 @@ impl Server {
         assert!(Command::new("kill").args(["-s", name, &number]).status().unwrap().success());
     }
 
-    /// Reads the server's lines up to one with this in it.
+    /// Reads the server's lines up to one that contains `part`.
     pub(crate) fn await_line(&mut self, part: &str) -> String {
         let mut line = String::new();
         while !line.contains(part) {

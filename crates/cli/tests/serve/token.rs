@@ -1,9 +1,9 @@
-//! The token of a server's port for editors, as its tests get it.
+//! The token of a server's port for editors.
 
 use crate::server::Server;
 use std::os::unix::fs::PermissionsExt;
 
-/// What an editor shows that comes by TCP: to be asked for before the line that tells where.
+/// Reads the token. Call this before the line with the address is read.
 pub(crate) fn await_token(server: &mut Server) -> String {
     let line = server.await_line("nrepl token");
     let path = line.trim_end().rsplit_once(' ').unwrap().1;

@@ -1,11 +1,11 @@
-//! Programs in C, compiled once for all tests of a file.
+//! C programs, compiled once for all tests of a file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// The program of `NAME.c`, made with these options more.
+/// The program of `NAME.c`, compiled with additional options.
 pub(crate) fn compiled(name: &'static str, options: &'static [&'static str]) -> &'static str {
     type Made = BTreeMap<(&'static str, &'static [&'static str]), &'static str>;
     static MADE: Mutex<Made> = Mutex::new(BTreeMap::new());
@@ -13,7 +13,8 @@ pub(crate) fn compiled(name: &'static str, options: &'static [&'static str]) -> 
 }
 
 fn make(name: &str, options: &[&str]) -> &'static str {
-    // Beside the test's own program, whose file name has a hash: no other test file has it.
+    // Beside the test program, whose file name contains a hash, so that other test files do not use
+    // it.
     let own = std::env::current_exe().unwrap();
     let test = own.file_name().unwrap().to_str().unwrap();
     let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
@@ -23,7 +24,7 @@ fn make(name: &str, options: &[&str]) -> &'static str {
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-w", "-pthread"]).args(options).arg("-o").arg(&new).arg(source);
     assert!(compiler.status().unwrap().success());
-    // Whoever runs the old one keeps it.
+    // A process that runs the old program keeps it.
     std::fs::rename(&new, &program).unwrap();
     program.into_os_string().into_string().unwrap().leak()
 }

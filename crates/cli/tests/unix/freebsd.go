@@ -1,4 +1,4 @@
-// What the tests of the FreeBSD personality run: the first argument says which part.
+// The program of the tests of the FreeBSD personality. The first argument selects the part.
 package main
 
 import (
@@ -95,7 +95,7 @@ func files() {
 	fmt.Println(os.IsNotExist(err))
 }
 
-// Goroutines that compute, allocate, wait and talk, while the collector runs.
+// Goroutines that compute, allocate, wait and communicate, while the collector runs.
 func goroutines() {
 	var group sync.WaitGroup
 	var total atomic.Int64
@@ -120,7 +120,7 @@ func goroutines() {
 	for result := range results {
 		sum += result
 	}
-	// One that never calls anything is preempted by a signal to its thread.
+	// A goroutine that makes no calls is preempted by a signal to its thread.
 	runtime.GOMAXPROCS(1)
 	var stop atomic.Bool
 	go func() {
@@ -176,7 +176,7 @@ func crash() {
 }
 
 func bad() {
-	// Addresses that are none are errors, not faults.
+	// Invalid addresses are errors, not faults.
 	_, _, errno := syscall.Syscall(syscall.SYS_FSTAT, 1, 8, 0)
 	_, _, other := syscall.Syscall(syscall.SYS___SYSCTL, 8, 2, 0)
 	_, _, none := syscall.Syscall(518, 0, 0, 0)
@@ -292,7 +292,7 @@ func execute() {
 	fmt.Println(ended.Load())
 }
 
-// What a queue tells of time, a disk of itself, and a terminal of its settings.
+// Timers of a queue, figures of a disk, and settings of a terminal.
 func system() {
 	queue, err := syscall.Kqueue()
 	must(err)

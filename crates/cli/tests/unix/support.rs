@@ -1,4 +1,4 @@
-//! What the tests of `kyocho unix` share.
+//! Shared code of the tests of `kyocho unix`.
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-/// `kyocho unix` with these words: options first, up to a `--` that is added where there is none.
+/// `kyocho unix` with these words. Options come first, up to a `--`, which is added if it is
+/// missing.
 pub(crate) fn inside(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
     command.arg("unix");
@@ -17,15 +18,16 @@ pub(crate) fn inside(words: &[&str]) -> Command {
     command
 }
 
-/// Exit code, and all that was printed: standard output, then standard error.
+/// Runs the command. Returns its exit code, and standard output followed by standard error.
 pub(crate) fn output_of(command: &mut Command) -> (Option<i32>, String) {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Runs `script` with `shell` natively and inside, in folders of their own; what both print must be equal. The script must end well
-/// outside: one that does nothing there would do the same inside.
+/// Runs `script` with `shell` natively and inside, each in a folder of its own. Both outputs must
+/// be equal. The script must succeed natively, because a script that fails at once would print the
+/// same inside.
 pub(crate) fn same_inside(shell: &[&str], script: &str) {
     let runs = [false, true].map(|within| {
         let folder = Folder::new();
@@ -40,7 +42,8 @@ pub(crate) fn same_inside(shell: &[&str], script: &str) {
     assert_eq!(runs[1], runs[0]);
 }
 
-/// Whether this host permits an instance at all; else the test is named as skipped, with what is missing.
+/// Whether this host permits an instance. Otherwise the test is reported as skipped, with the
+/// reason.
 pub(crate) fn is_permitted(test: &str) -> bool {
     const NO_INSTANCE: i32 = 125;
     static TRIED: LazyLock<(Option<i32>, String)> =
@@ -52,7 +55,7 @@ pub(crate) fn is_permitted(test: &str) -> bool {
     *status != Some(NO_INSTANCE)
 }
 
-/// Whether `program` can be tried here; else the test is named as skipped.
+/// Whether `program` is installed. Otherwise the test is reported as skipped.
 pub(crate) fn is_installed(test: &str, program: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .any(|folder| folder.join(program).exists());
@@ -62,7 +65,7 @@ pub(crate) fn is_installed(test: &str, program: &str) -> bool {
     found
 }
 
-/// A folder of its own for a test, removed when dropped.
+/// A folder of one test, removed when dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

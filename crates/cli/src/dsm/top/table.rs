@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_look_tells_what_is_and_the_next_what_was_added() {
+    fn the_first_look_shows_totals_and_the_next_rates() {
         let begun = Instant::now();
         let figures = |bytes, ns| [("pages", 9), ("bytes_sent", bytes), ("locking_ns", ns)];
         let first = look(begun, &figures(500, 1_500_000_000));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_says_what_to_do() {
+    fn an_empty_table_says_what_to_do() {
         let none = Look { nodes: Vec::new(), at: Instant::now() };
         let lines = lines(&none, None, 80);
         assert!(lines.len() == 1 && lines[0].contains("kyocho dsm run") && lines[0].len() <= 80);

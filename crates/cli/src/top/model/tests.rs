@@ -91,7 +91,7 @@ fn rows_are_sorted_and_filtered() {
 }
 
 #[test]
-fn orders_are_given_after_a_yes_only() {
+fn orders_need_a_confirmation() {
     let mut model = model();
     let busy = GlobalId { process: 7, local: 2 };
     assert_eq!(press(&mut model, "K"), Command::Nothing);
@@ -107,7 +107,7 @@ fn orders_are_given_after_a_yes_only() {
 }
 
 #[test]
-fn an_order_is_for_the_one_that_was_asked_about() {
+fn an_order_is_for_the_microprocess_of_the_question() {
     let mut model = model();
     press(&mut model, "K");
     // Rows move: another microprocess is first now.
@@ -133,7 +133,7 @@ fn everything_fits_into_80_by_24() {
 }
 
 #[test]
-fn nothing_to_show_is_no_accident() {
+fn an_empty_list_is_not_an_error() {
     let mut model = Model::default();
     model.observe(Vec::new(), second(1));
     assert_eq!(press(&mut model, "Kjk"), Command::Nothing);

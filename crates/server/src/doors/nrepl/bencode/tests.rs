@@ -93,7 +93,7 @@ fn a_message_without_an_end_is_not_kept_for_ever() {
 }
 
 #[test]
-fn its_user_pays_for_what_waits_and_no_more_than_its_bytes() {
+fn waiting_bytes_are_charged_once() {
     const BYTES: usize = 1 << 20;
     let account = Account::new("eva", Bounds { memory_bytes_max: 4 * BYTES, ..Bounds::NONE });
     let reserved = |bytes| account.reserve(bytes).is_ok();
