@@ -1,4 +1,4 @@
-;;; First-class procedures: Takeuchi (18 12 6), every call given a closure that says what comes next, after Clinger.
+;;; First-class procedures: Takeuchi (18 12 6) in continuation-passing style, after Clinger.
 ;;; Usage: PROG [COUNT]; runs COUNT times, checks the last result, prints one JSON line.
 (import (scheme base) (scheme write) (scheme time) (scheme process-context))
 

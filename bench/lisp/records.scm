@@ -1,4 +1,5 @@
-;;; Records: particles in a box of whole numbers that move, turn at its walls, and are counted by what they hit.
+;;; Records: particles with integer coordinates move in a box. Its walls reflect them, and each
+;;; particle counts its hits.
 ;;; Usage: PROG [COUNT]; runs COUNT times, checks the last result, prints one JSON line.
 (import (scheme base) (scheme write) (scheme time) (scheme process-context))
 

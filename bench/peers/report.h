@@ -146,7 +146,7 @@ struct stall {
     double *samples_us;
 };
 
-// Fills what is asked for after two milliseconds, on a kernel thread of its own that may run anywhere.
+// Fills each requested page after two milliseconds, on a kernel thread that may use any CPU.
 static inline void *fill_late(void *with) {
     struct stall *stall = (struct stall *)with;
     cpu_set_t all;
@@ -162,7 +162,7 @@ static inline void *fill_late(void *with) {
     return NULL;
 }
 
-// False, and it was said, where the host does not permit it.
+// Returns false, with a message, if the host does not permit it.
 static inline bool stall_begin(struct stall *stall, size_t count) {
     memset(stall, 0, sizeof *stall);
     stall->count = count;

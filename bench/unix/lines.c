@@ -1,5 +1,5 @@
-/* The lines of UnixBench and of paper 2's table 4, our own programs: `lines LINE COUNT` does one thing COUNT times, checks it, and prints the
-   nanoseconds of one time. */
+/* Programs in the manner of UnixBench and of paper 2's table 4. `lines LINE COUNT` performs one
+ * operation COUNT times, checks it, and prints the nanoseconds of one repetition. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void spawn(void) {
     }
 }
 
-/* Executes itself: the third word is how often it has, the fourth when it began. */
+/* Executes itself. The third argument counts how often, the fourth is the start time. */
 static double execl_began(void) {
     char done[24], began[40];
     long times = words[3] ? atol(words[3]) : 0;
@@ -125,7 +125,7 @@ static void dread(void) {
     for (long i = 0; i < count; i++) CHECK(pread(file, block, sizeof block, i % FILE_BLOCKS * sizeof block) == sizeof block);
 }
 
-/* Opening and asking: what a compiler or a version control does all day. */
+/* Opens files and reads their attributes, as compilers and version control do. */
 static void opens(void) {
     struct stat status;
     for (long i = 0; i < count; i++) {
@@ -145,7 +145,7 @@ static void fcall(void) {
     CHECK(sum == count);
 }
 
-/* Assignments around the call, as paper 2's fcalla. */
+/* Assignments around a call, like paper 2's fcalla. */
 static void fcalla(void) {
     volatile long a, b, c, sum = 0;
     for (long i = 0; i < count; i++) {
@@ -172,7 +172,7 @@ static void sieve(void) {
     }
 }
 
-/* What Dhrystone does: records, strings, branches, integer arithmetic. */
+/* The operations of Dhrystone: records, strings, branches, integer arithmetic. */
 static void records(void) {
     struct record {
         struct record *next;

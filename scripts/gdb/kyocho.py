@@ -5,10 +5,11 @@
     (gdb) microprocess 12 bt
     (gdb) microprocess apply all bt
 
-A microprocess that waits, or stands in line, is on no kernel thread: its registers are on its own stack, where its record says. One
-that runs, sleeps in the kernel or was preempted is on a kernel thread, which gdb knows by its number.
+A waiting or runnable microprocess is on no kernel thread. Its registers are on its own stack, at the
+address in its record. One that runs, sleeps in the kernel or was preempted is on a kernel thread,
+which gdb finds by its number.
 
-The layout of records comes from the program itself (crates/microprocess/src/runtime/debugger.rs).
+The program itself contains the layout of records (crates/microprocess/src/runtime/debugger.rs).
 """
 
 import contextlib
@@ -30,7 +31,7 @@ FIELDS = (
 
 @contextlib.contextmanager
 def in_c():
-    """Expressions are C's, whatever the selected frame is written in."""
+    """Evaluates expressions as C, whatever the language of the selected frame is."""
     before = gdb.parameter("language")
     gdb.execute("set language c")
     try:
@@ -52,17 +53,17 @@ def half(address):
 
 
 class Layout:
-    """Where everything is, as the program tells."""
+    """The layout of records, read from the program."""
 
     def __init__(self):
         try:
             at = int(gdb.parse_and_eval("(unsigned long) &KYOCHO_DEBUGGER_LAYOUT"))
         except gdb.error:
-            raise gdb.GdbError("this is no Kyocho program, or its symbols are stripped")
+            raise gdb.GdbError("this is not a Kyocho program, or its symbols are stripped")
         for number, field in enumerate(FIELDS):
             setattr(self, field, word(at + 8 * number))
         if self.version != VERSION:
-            raise gdb.GdbError(f"the program's layout is {self.version}, this script knows {VERSION}")
+            raise gdb.GdbError(f"the program has layout {self.version}; this script needs {VERSION}")
         self.states = memory(self.states, self.states_bytes).decode().split()
         self.kinds = memory(self.kinds, self.kinds_bytes).decode().split(",")
         self.strides = [getattr(self, f"stride{number}") for number in range(CLASSES)]
@@ -80,14 +81,14 @@ class Layout:
                     yield start + slot * self.strides[number] + self.offset(number, slot)
 
     def offset(self, number, slot):
-        """Where in its slot a record lies: on top, but for its colour."""
+        """The offset of a record in its slot: at the top, less the slot's cache colour."""
         if number == 0:
             return 0
         return self.strides[number] - self.record_bytes - slot % self.colours * self.colour_bytes
 
 
 class Microprocess:
-    """One of them, as its record shows it."""
+    """A microprocess, read from its record."""
 
     def __init__(self, layout, record):
         self.layout = layout
@@ -101,7 +102,7 @@ class Microprocess:
         self.name = name[: name[39]].decode(errors="replace") or "(no name)"
 
     def kernel_thread(self):
-        """The number of the kernel thread that it is on, or None."""
+        """The number of its kernel thread, or None."""
         bound = word(self.record + self.layout.bound)
         if bound == 0:
             vp = word(self.record + self.layout.home)
@@ -130,7 +131,8 @@ def microprocesses():
 
 
 class Switched(gdb.unwinder.Unwinder):
-    """While there is a target, frame 0 seems to have been called by it: so that gdb walks its stack, in a core too."""
+    """While a target is set, makes it look like the caller of frame 0, so that gdb walks its stack. This
+    works for core files, too."""
 
     def __init__(self):
         super().__init__("kyocho")
@@ -140,7 +142,7 @@ class Switched(gdb.unwinder.Unwinder):
         if self.target is None or self.used:
             return None
         self.used = True
-        # What `switch` left: the address to go on at, rbx, rbp; the stack goes on above them.
+        # `switch` has left the return address, rbx and rbp. The rest of the stack is above them.
         pc, rbx, rbp = (word(self.target + 8 * number) for number in range(3))
         sp = self.target + 24
         unsigned = gdb.lookup_type("unsigned long")
@@ -148,7 +150,7 @@ class Switched(gdb.unwinder.Unwinder):
         def typed(value):
             return gdb.Value(value).cast(unsigned)
 
-        # Below the microprocess's own frames, so that those seem to be outside of it.
+        # An address below the microprocess's own frames, so that these look like its callers.
         made = pending.create_unwind_info(FrameId(typed(self.target), typed(pc)))
         for register, value in (("rip", pc), ("rsp", sp), ("rbx", rbx), ("rbp", rbp)):
             made.add_saved_register(register, typed(value))
@@ -190,7 +192,7 @@ def backtrace(it):
         return
     if it.state in ("finished", "abandoned"):
         return
-    # Frame 0 is the selected kernel thread's own, a starting point only.
+    # Frame 0 belongs to the selected kernel thread, and is left out.
     for line in SWITCHED.walk(it.context).splitlines():
         if line.startswith("#0 "):
             continue
@@ -198,7 +200,7 @@ def backtrace(it):
 
 
 class Info(gdb.Command):
-    """Lists the microprocesses: number, state, priority, name, and where they are or what they wait for."""
+    """Lists the microprocesses: number, state, priority, name, and their place or what they wait for."""
 
     def __init__(self):
         super().__init__("info microprocesses", gdb.COMMAND_STATUS)
@@ -210,7 +212,7 @@ class Info(gdb.Command):
 
 
 class One(gdb.Command):
-    """microprocess NUMBER bt: a backtrace of one. microprocess apply all bt: of each."""
+    """microprocess NUMBER bt prints its backtrace; microprocess apply all bt prints all."""
 
     def __init__(self):
         super().__init__("microprocess", gdb.COMMAND_STACK)

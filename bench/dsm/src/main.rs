@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! dsm [all|locks|pages] [TURNS]
-//! kyocho dsm run -n 2 dsm node [TURNS]      barrier, and lock and increment, by nodes that are processes, over any transport
+//! kyocho dsm run -n 2 dsm node [TURNS]      barrier, lock and increment, by processes, any transport
 //! ```
 //! Prints one figure per line, as JSON: its name, and its value. Figures 4 and 5 are programs,
 //! `examples/water.rs` and `examples/sor.rs`; `bench/run --part dsm` runs all of it in rounds.

@@ -1,10 +1,10 @@
 //! The cost of a call to another process, by gates and by other means: one JSON line per figure.
 //!
 //! ```text
-//! gates call SYSTEM PLACE SIZE [CALLS]    null calls, 4096 bytes each way, or 1048576 bytes in place; PLACE is same or other (core)
+//! gates call SYSTEM PLACE SIZE [CALLS]    SIZE: 0, 4096 each way, 1048576 in place; PLACE: same, other (core)
 //! gates many SYSTEM CALLERS [CALLS]       this many concurrent callers
 //! gates death                             the delay until a caller notices its server's death
-//! gates urgent HOGS [CALLS]               the longest call of a real-time caller beside programs that spin on its core
+//! gates urgent HOGS [CALLS]               longest call of a real-time caller beside spinning programs
 //! ```
 //!
 //! `bench/run --part gates` compares them; the baseline is the Unix stream socket. A server is this

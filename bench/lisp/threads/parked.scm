@@ -1,5 +1,6 @@
 ;;; COUNT threads wait for a mutex while the one who started us looks at our memory.
-;;; Usage: PROG [COUNT]; prints a line when all wait, goes on when a line comes in, prints how many ran on.
+;;; Usage: PROG [COUNT]. Prints a line when all threads wait, lets them continue when it reads a line,
+;;; and prints how many have continued.
 (import (scheme base) (scheme write) (scheme process-context) (srfi 18))
 
 (define count

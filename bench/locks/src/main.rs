@@ -2,9 +2,9 @@
 //! --part locks` calls it.
 //!
 //! ```text
-//! locks uncontended                acquire + release by one thread, each beside xchg + store in the same run
+//! locks uncontended                acquire + release by one thread, beside xchg + store in the same run
 //! locks operations                 paper 0, figure 12: sem_wait, pthread_mutex_trylock, tst by each method
-//! locks items METHOD P C MS        paper 0, figure 13: items a second between P producers and C consumers on one CPU
+//! locks items METHOD P C MS        paper 0, figure 13: items a second, P producers and C consumers, one CPU
 //! locks revocation                 the cost for a visitor of a biased lock
 //! ```
 

@@ -2,8 +2,8 @@
 //! it.
 //!
 //! ```text
-//! pagetable maps SHAPE             random look-ups and bytes per page of each table; SHAPE: dense, islands, sparse
-//! pagetable tlb NAME               misses, lines and bytes for a program: lackey's lines on standard input
+//! pagetable maps SHAPE             look-ups, bytes per page of each table; SHAPE: dense, islands, sparse
+//! pagetable tlb NAME               misses, lines and bytes for a program; lackey's output on standard input
 //! pagetable replay NAME FILE       the same from a recording
 //! pagetable record FILE BYTES      records lackey's output until the recording has this many bytes
 //! ```

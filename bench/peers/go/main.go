@@ -53,7 +53,7 @@ func main() {
 	case "urgent":
 		emit(fields{"bench": "urgent", "unsupported": "goroutines have no priorities"})
 	case "priorities", "priorities_alone", "priorities_plain":
-		// No goroutine tells the host anything, and a rival is a loop in any case.
+		// No goroutine passes priorities to the host, and the rival is a plain loop in any case.
 		priorities(os.Args[1], argument(2, 3000))
 	case "priorities_half":
 		priorityHalf(int64(argument(3, 1)), int64(argument(4, 1)))
@@ -375,8 +375,8 @@ func ioctl(descriptor, request uintptr, words []uint64) bool {
 	return failed == 0
 }
 
-// A page that comes late, beside a thread that yields: see report/src/stall.rs. A process of its own fills it: a goroutine would have to wait
-// for the processor that the fault keeps.
+// A page that arrives late, beside a thread that yields: see report/src/stall.rs. Another process
+// fills it, because a goroutine would have to wait for the processor that the fault occupies.
 func pageFault(pages int) {
 	descriptor, _, failed := syscall.Syscall(sysUserfaultfd, syscall.O_CLOEXEC|userModeOnly, 0, 0)
 	if failed != 0 {
@@ -424,7 +424,7 @@ func pageFault(pages int) {
 		"p99_us": samples[(pages-1)*99/100], "check": fmt.Sprintf("%d faults", pages)})
 }
 
-// Fills what is asked for after two milliseconds.
+// Fills each requested page after two milliseconds.
 func fillLate(descriptor uintptr) {
 	message := make([]byte, 32)
 	for {
@@ -487,10 +487,11 @@ func memoryBytes() int64 {
 	return kib * 1024
 }
 
-// Two processes on one CPU, of which one should win: bench/peers/report/src/contest.rs tells how. Goroutines have no priorities.
+// Two processes on one CPU, of which one should win: see bench/peers/report/src/contest.rs.
+// Goroutines have no priorities.
 func priorities(bench string, ms int) {
 	var allowed, one [128]uint64
-	// The halves are started by this kernel thread and inherit what it may use: one CPU of those it had.
+	// This kernel thread starts both processes, which inherit the one CPU that it may use.
 	runtime.LockOSThread()
 	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(allowed), uintptr(unsafe.Pointer(&allowed)))
 	check(errno == 0, "sched_getaffinity: %v", errno)

@@ -1,8 +1,10 @@
-/* What MPI costs by itself, beside shared memory across nodes: a barrier, lock and increment in a window, SOR with its borders exchanged by hand.
+/* The costs of MPI alone, for comparison with shared memory across nodes: a barrier, lock and
+ * increment in a window, SOR whose borders are exchanged by hand.
  *
  *     mpicc -O3 main.c -o mpi && mpirun -n 2 ./mpi TURNS ROWS COLUMNS ROUNDS
  *
- * Rank 0 prints a figure a line, as JSON: its name, and its value. Each result is checked first; SOR's bit for bit against the sequential program. */
+ * Rank 0 prints one line of JSON for each figure: its name and its value. Each result is checked
+ * first. That of SOR is compared bit for bit with the sequential program's. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +56,8 @@ static void lock_increment(int turns) {
 
 static int columns;
 
-/* Half a round, as examples/sor.rs has it: the elements of one colour in rows `first` to `end`, from those of the other. */
+/* Half a round, as in examples/sor.rs: computes the elements of one colour in rows `first` to `end`
+ * from those of the other. */
 static void sweep(int colour, float *restrict to, const float *restrict from, long first, long end) {
     for (long row = first; row < end; row++) {
         const float *above = from + (row - 1) * columns, *same = above + columns, *below = same + columns;

@@ -33,7 +33,7 @@ static void *allocate(size_t count, size_t each) {
     return memory;
 }
 
-// An interrupted wait is taken up again.
+// Repeats an interrupted wait.
 static void down(sem_t *semaphore) {
     while (sem_wait(semaphore) != 0 && errno == EINTR) {}
 }
@@ -400,7 +400,7 @@ static void overshoot(const char *bench, size_t samples, const char *means) {
     free(overshoot_ms);
 }
 
-// The sleeper is raised where that is permitted; its child would inherit it, so the loop is told not to.
+// The sleeper gets a real-time class if that is permitted. The loop must not inherit it.
 static void urgent(size_t samples) {
     struct sched_param fifo = {.sched_priority = 1};
     if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &fifo) == 0)
@@ -417,8 +417,9 @@ static uint64_t cpu_ns(void) {
     return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-// Two processes on one CPU, of which one should win: bench/peers/report/src/contest.rs tells how. The other makes itself as nice as can
-// be, which needs no permission: the most that a stock kernel offers, and for good, for there is no way back.
+// Two processes on one CPU, of which one should win: see bench/peers/report/src/contest.rs. The other
+// takes nice value 19, which needs no permission. A stock kernel offers no more, and the process cannot
+// return to a lower value.
 static void priorities(size_t ms) {
     uint64_t start = now_ns() + 500000000, end = start + ms * 1000000u;
     double used[2];

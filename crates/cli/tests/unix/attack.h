@@ -1,4 +1,5 @@
-/* What programs that attack the UNIX server from inside share: each prints `held` when all it tried failed as it should. */
+/* Shared code of programs that attack the UNIX server from inside. Each prints `held` if every
+ * attempt failed with the expected error. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
         }                                                                 \
     } while (0)
 
-/* What must hold, of calls that must succeed. */
+/* A condition that must hold, of calls that must succeed. */
 #define MUST(condition)                                                             \
     do {                                                                            \
         errno = 0;                                                                  \

@@ -1,4 +1,5 @@
-/* Attacks on the UNIX server from inside: each prints `held` when all it tried failed as it should. */
+/* Attacks on the UNIX server from inside. An attack prints `held` if every attempt failed with the
+ * expected error. */
 #define _GNU_SOURCE
 #include "attack.h"
 #include <arpa/inet.h>
@@ -32,7 +33,7 @@
 
 static void forbidden_calls(void) {
     char buffer[256] = {0};
-    /* Not there at all. */
+    /* System calls that do not exist inside. */
     static const int absent[] = {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount, SYS_umount2,
                                  SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns, SYS_bpf, SYS_perf_event_open,
                                  SYS_userfaultfd, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_keyctl, SYS_add_key,
@@ -66,7 +67,7 @@ static void forbidden_calls(void) {
     REFUSED_AS(EAFNOSUPPORT, socket(AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT));
     REFUSED_AS(EAFNOSUPPORT, socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT));
     REFUSED_AS(EAFNOSUPPORT, socket(AF_PACKET, SOCK_RAW, 0));
-    /* Asks to take the loopback interface down: alone, behind a question, and by itself. */
+    /* Requests to take the loopback interface down: alone, after a query, and as a bare message. */
     struct {
         struct nlmsghdr header;
         struct ifinfomsg message;
@@ -117,13 +118,13 @@ static void launcher_mappings(void) {
     void *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REFUSED_AS(EINVAL, mremap(page, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, launcher));
     REFUSED_AS(EINVAL, madvise(launcher, 4096, MADV_DONTNEED));
-    /* And the host itself executes nothing but the launcher. */
+    /* The host itself executes nothing but the launcher. */
     REFUSED_AS(ENOENT, execve("/no/such/program", 0, 0));
 }
 
 static void descriptors(void) {
     char byte;
-    /* Those it began with. */
+    /* Leaves the descriptors that the program was started with. */
     close_range(3, ~0u, 0);
     for (int number = 3; number < 4096; number++) {
         REFUSED_AS(EBADF, read(number, &byte, 1));
@@ -175,7 +176,7 @@ static void pointers(void) {
     deep[99999] = 0;
     REFUSED_AS(ENAMETOOLONG, open(deep, O_RDONLY));
     REFUSED_AS(ENOENT, open("", O_RDONLY));
-    /* A path that ends exactly where memory does. */
+    /* A path that ends exactly at the end of a mapping. */
     strcpy(page + 4096 - 10, "/dev/null");
     if (open(page + 4096 - 10, O_RDONLY) < 0) exit(1);
 }
@@ -204,7 +205,8 @@ static void *swap_links(void *unused) {
     return 0;
 }
 
-/* The secret lies outside. A path is changed under the server's eyes, links turn into directories and back. */
+/* The secret lies outside of the mounts. While the server resolves a path, it is changed, and links
+ * and directories replace each other. */
 static void races(void) {
     pthread_t threads[2];
     char through[4096];
@@ -269,7 +271,8 @@ static void memory(void) {
     REFUSED_AS(EPERM, setrlimit(RLIMIT_AS, &limit));
 }
 
-/* How many bytes `file` takes before it is refused more with ENOSPC; at most twice what there may be. */
+/* Writes to `file` until ENOSPC. Returns the number of bytes, which must be at most twice the
+ * limit. */
 static long fill(int file) {
     static char block[1 << 20];
     memset(block, 1, sizeof block);
@@ -279,12 +282,12 @@ static long fill(int file) {
     return all;
 }
 
-/* The limit is 64 MiB. What is in no address space counts all together: memory files, and the files of /dev/shm. */
+/* The limit is 64 MiB. Memory files and the files of /dev/shm count together. */
 static void memory_files(void) {
     const long most = 64l << 20, page = 4096;
     int memory = memfd_create("first", MFD_CLOEXEC);
     if (memory < 0 && errno == ENOSYS) {
-        /* The host permits no file system for them, so there are none. */
+        /* The host permits no file system for memory files, so there are none. */
         REFUSED_AS(EROFS, open("/dev/shm/file", O_CREAT | O_RDWR, 0600));
         REFUSED_AS(ENOMEM, mmap(0, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
         puts("none");
@@ -300,19 +303,20 @@ static void memory_files(void) {
     long in_memory = fill(memory);
     MUST(in_memory > most - 64 * page && in_memory <= most);
     MUST(fill(second) <= 64 * page && fill(file) <= 64 * page);
-    /* What is closed is free again, for the file; and what is removed, for all. */
+    /* Closing a memory file releases its memory. Removing a file of /dev/shm does so, too. */
     close(memory);
     long in_file = fill(file);
     MUST(in_file > most / 2 && in_file <= most);
     MUST(fill(second) <= 64 * page);
     MUST(unlink("/dev/shm/file") == 0 && close(file) == 0 && fill(second) > most / 2);
-    /* Another process has no more. */
+    /* A second process does not increase the limit. */
     pid_t child = fork();
     if (!child) _exit(fill(memfd_create("third", 0)) > 64 * page);
     int status;
     MUST(waitpid(child, &status, 0) == child && status == 0);
     close(second);
-    /* Shared memory without a file counts whole while a part of it is mapped. A store beyond the limit is a SIGBUS. */
+    /* Shared memory without a file counts completely while any part of it is mapped. A store beyond
+     * the limit is a SIGBUS. */
     child = fork();
     if (!child) {
         for (int round = 0; round < 8; round++) {
@@ -339,9 +343,9 @@ static void memory_files(void) {
     REFUSED_AS(EACCES, open("/dev/zero", O_WRONLY));
     char *private = mmap(0, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, device, 0);
     MUST(private != MAP_FAILED && (private[0] = 1));
-    /* None of these mappings has kept a descriptor. */
+    /* None of these mappings holds a descriptor. */
     MUST(close(device) == 0 && close(next) == 0 && dup(0) == next && close(next) == 0);
-    /* Empty files cost memory, too. */
+    /* Empty files take memory, too. */
     int many = 0;
     for (char path[64]; many < 10000; many++) {
         snprintf(path, sizeof path, "/dev/shm/%d", many);
@@ -362,7 +366,8 @@ static void memory_files(void) {
     REFUSED_AS(EINVAL, memfd_create(name, 0));
 }
 
-/* Processes that will not end: of sessions of their own, deaf to signals, without parents, and one that is another each moment. They hold standard output. */
+/* Processes that are hard to end: in sessions of their own, with all signals ignored, without
+ * parents, and one that replaces itself by a child again and again. They hold standard output. */
 static void outlive(void) {
     for (int kind = 0; kind < 10; kind++) {
         pid_t next;
@@ -389,7 +394,7 @@ static void *wait_for_stop(void *unused) {
     return 0;
 }
 
-/* As many tasks as there may be, and then room again. */
+/* Makes as many tasks as the limit permits, and more once those have ended. */
 static void task_bomb(void) {
     for (int round = 0; round < 3; round++) {
         pid_t children[64];
@@ -422,7 +427,8 @@ static void spin(void) {
     }
 }
 
-/* Some processor time in a process of its own, again and again: one whose end its parent ignores, or one without a parent. */
+/* Uses some processor time in a new process, repeatedly: one whose parent ignores its end, or one
+ * without a parent. */
 static void spin_in_others(int orphans) {
     signal(SIGCHLD, orphans ? SIG_DFL : SIG_IGN);
     for (;;) {
@@ -442,7 +448,7 @@ static void spin_in_others(int orphans) {
     }
 }
 
-/* Numbers of the host's: a segment, a set of semaphores, a queue. */
+/* The arguments are numbers of objects of the host: a segment, a set of semaphores, a queue. */
 static void objects(char **numbers) {
     int memory = atoi(numbers[0]), semaphores = atoi(numbers[1]), messages = atoi(numbers[2]);
     long buffer[64] = {1};
@@ -457,7 +463,8 @@ static void objects(char **numbers) {
         REFUSED_AS(EINVAL, semctl(semaphores, 0, commands[i], buffer));
         REFUSED_AS(EINVAL, msgctl(messages, commands[i], (void *)buffer));
     }
-    /* Its own, but where the launcher stands; too many; and of a kind that it is not. */
+    /* Segments of its own: mapped onto the launcher, too many, and used as another kind of object.
+     * */
     int own = shmget(IPC_PRIVATE, 4096, 0600), made = 0, set[1024];
     if (own < 0) exit(1);
     REFUSED_AS(EINVAL, shmat(own, (void *)LAUNCHER, SHM_REMAP));
@@ -485,7 +492,7 @@ static void *turn(void *unused) {
     return 0;
 }
 
-/* The name is that of a socket of the host's. */
+/* The name is that of a socket of the host. */
 static void datagrams(void) {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     socklen_t length = 3 + strlen(secret), own_length = sizeof raced;
@@ -501,7 +508,7 @@ static void datagrams(void) {
     REFUSED_AS(ECONNREFUSED, connect(from, (void *)&name, length));
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair)) exit(1);
     REFUSED_AS(ECONNREFUSED, sendmsg(pair[0], &message, 0));
-    /* Nonsense in place of a message. */
+    /* Invalid bytes in place of a message. */
     struct msghdr bad = message;
     REFUSED_AS(EFAULT, sendmsg(from, (void *)8, 0));
     bad.msg_iov = (void *)8;
@@ -517,7 +524,7 @@ static void datagrams(void) {
     REFUSED_AS(ENOBUFS, sendmsg(pair[0], &bad, 0));
     bad = message, bad.msg_namelen = ~0u;
     REFUSED_AS(EINVAL, sendmsg(from, &bad, 0));
-    /* A message whose name changes under the server's eyes. */
+    /* A message whose name changes while the server reads it. */
     raced = name, racing = message;
     pthread_t thread;
     pthread_create(&thread, 0, turn, 0);
@@ -539,7 +546,8 @@ static void *ask(void *unused) {
     return 0;
 }
 
-/* `fstat`, many times; what looks like it; and a call of the program's own that has the same bytes, in memory that is its own, and that is a file's. */
+/* Calls `fstat` many times, and executes code that looks like it. Then it makes a call whose
+ * instructions have the same bytes: in private memory, and in mapped memory of a file. */
 static void sites(void) {
     struct stat root, here, status;
     int file = open("/", O_RDONLY);

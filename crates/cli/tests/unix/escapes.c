@@ -1,4 +1,5 @@
-/* Ways out of an instance that are not there: memory below the guard, other processes' clocks, running programs, inherited descriptors, terminals. */
+/* Attempts to escape from an instance: by memory below the guard, other processes' clocks, running
+ * programs, inherited descriptors, and terminals. */
 #define _GNU_SOURCE
 #include "attack.h"
 #include <fcntl.h>
@@ -22,7 +23,8 @@
 
 static int is_below_guard(void *page) { return (unsigned long)page >= BASE && (unsigned long)page < GUARD; }
 
-/* Whether any byte between the launcher's first page and the guard is free, by the host's own list. */
+/* Checks in the host's list of mappings that no byte between the launcher's first page and the
+ * guard is free. */
 static void must_be_full(void) {
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[512];
@@ -38,7 +40,7 @@ static void must_be_full(void) {
     fclose(maps);
 }
 
-/* Maps by a hint, by a move with a hint, and by leaving no room elsewhere. */
+/* Tries to map there by a hint, by moving with a hint, and by using up all other memory. */
 static void below_guard(void) {
     const int readable = PROT_READ | PROT_WRITE | PROT_EXEC, anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
     for (unsigned long hint = 4096; hint < GUARD; hint += 4096) {
@@ -67,7 +69,8 @@ static void below_guard(void) {
     void *low = mmap(0, 4096, readable, anonymous | MAP_32BIT, -1, 0);
     MUST(low != MAP_FAILED && (unsigned long)low >= GUARD);
     must_be_full();
-    /* All that is free elsewhere, in ever smaller pieces: the last ones would come to lie below. */
+    /* Maps all other free memory, in ever smaller pieces. The last ones would have to be placed
+     * below the guard. */
     for (unsigned long bytes = 1ul << 46; bytes >= 4096; bytes >>= 1) {
         void *piece;
         while ((piece = mmap(0, bytes, PROT_NONE, anonymous | MAP_NORESERVE, -1, 0)) != MAP_FAILED)
@@ -78,7 +81,8 @@ static void below_guard(void) {
     }
 }
 
-/* Numbers of processes that are not the instance's: of the one that started it, of its own server's, and of the host's first. */
+/* Numbers of processes outside of the instance: of its starter, its server, and the host's first
+ * process. */
 static void strangers_numbers(void) {
     pid_t others[] = {getppid(), atoi(getenv("KYOCHO_TEST_PARENT")), 1};
     struct timespec time;
@@ -105,7 +109,7 @@ static void strangers_numbers(void) {
         REFUSED_AS(ESRCH, getsid(others[i]));
     }
     REFUSED_AS(EINVAL, syscall(SYS_clock_gettime, ~0 << 3 | 3, &time));
-    /* Its own, and its child's. */
+    /* Its own clock, and its child's. */
     int ends[2];
     char byte;
     MUST(pipe(ends) == 0);
@@ -156,7 +160,7 @@ static int status_of(char **words) {
     return WEXITSTATUS(status);
 }
 
-/* This program's own file cannot be written while it runs, by whatever name; it can be replaced. */
+/* The program's own file cannot be written while it runs, by any name. It can be replaced. */
 static void own_program(char *path) {
     char link_path[512], symbolic[512], other[512];
     snprintf(link_path, sizeof link_path, "%s.link", path);
@@ -167,7 +171,7 @@ static void own_program(char *path) {
     must_be_busy(link_path);
     must_be_busy(symbolic);
     must_be_busy("/proc/self/exe");
-    /* While children run it, which were made by fork, by threads' calls, by vfork. */
+    /* Also while children run it that were made by fork, by thread calls and by vfork. */
     int ends[2];
     char byte;
     MUST(pipe(ends) == 0);
@@ -182,7 +186,7 @@ static void own_program(char *path) {
     must_be_busy(path);
     close(ends[1]);
     MUST(waitpid(child, 0, 0) == child);
-    /* A copy: while it runs, and no longer. */
+    /* A copy cannot be written while it runs, and can be written afterwards. */
     char *copying[] = {"/bin/cp", path, other, 0}, *waiting[] = {other, "wait", 0};
     MUST(status_of(copying) == 0);
     int file = open(other, O_WRONLY);
@@ -208,7 +212,7 @@ static void own_program(char *path) {
     MUST(unlink(symbolic) == 0 && unlink(link_path) == 0 && chmod(path, 0711) == 0);
 }
 
-/* Says that it runs, until its standard input ends. */
+/* Prints a line, and runs until its standard input ends. */
 static void wait_for_end(void) {
     char byte;
     write(1, "x", 1);
@@ -217,7 +221,8 @@ static void wait_for_end(void) {
     _exit(0);
 }
 
-/* The host's root is mounted at /host: its /proc is not there, and what else sets its kernel up is for reading. */
+/* The host's root is mounted at /host. Its /proc is not there, and other file systems that
+ * configure the kernel are read-only. */
 static void raw_files(const char *link_path) {
     static const char *paths[] = {"/host/proc", "/host/proc/", "/host/proc/self", "/host/proc/self/mem", "/host/proc/self/maps", "/host/proc/self/environ",
                                   "/host/proc/1/root/etc/passwd", "/host/proc/thread-self/mem", "/host/proc/sys/kernel/core_pattern", "/host/proc/sysrq-trigger",
@@ -242,7 +247,7 @@ static void raw_files(const char *link_path) {
     }
     if (stat("/host/sys/fs/cgroup/cgroup.procs", &status) == 0) REFUSED_AS(EROFS, open("/host/sys/fs/cgroup/cgroup.procs", O_WRONLY));
     if (stat("/host/sys/fs/cgroup/unified/cgroup.procs", &status) == 0) REFUSED_AS(EROFS, open("/host/sys/fs/cgroup/unified/cgroup.procs", O_WRONLY));
-    /* Files are there, and its own processes where they always are. */
+    /* Ordinary files are there, and so are the instance's own processes in /proc. */
     MUST(stat("/host/etc/passwd", &status) == 0 && open("/proc/self/status", O_RDONLY) >= 0);
 }
 
@@ -252,7 +257,8 @@ static char *shown(pid_t process, int number) {
     return path;
 }
 
-/* Descriptors of what lies outside: 7 for reading, 8 for writing, 9 a directory. In /jail, on the same file system, files can be made. */
+/* Descriptors that lead outside: 7 for reading, 8 for writing, 9 a directory. Files can be made in
+ * /jail, which is on the same file system. */
 static void inherited(void) {
     int ends[2];
     char byte;
@@ -292,7 +298,7 @@ static void inherited(void) {
     MUST(naming >= 0);
     REFUSED_AS(EACCES, open(shown(getpid(), naming), O_RDONLY));
     REFUSED_AS(EACCES, open(shown(getpid(), naming), O_WRONLY));
-    /* What is its own: files without a name, in memory, in a pipe, removed. */
+    /* What belongs to the program itself: files without a name, in memory, in a pipe, removed. */
     int unnamed = open("/jail", O_TMPFILE | O_RDWR, 0600), memory = memfd_create("memory", 0), removed = open("/jail/removed", O_CREAT | O_RDWR, 0600);
     MUST(unnamed >= 0 && memory >= 0 && removed >= 0 && unlink("/jail/removed") == 0 && fchmod(removed, 0640) == 0 && fchmod(unnamed, 0640) == 0);
     MUST(open(shown(getpid(), memory), O_RDWR) >= 0 && open(shown(getpid(), memory), O_RDONLY) >= 0);
@@ -305,7 +311,7 @@ static void inherited(void) {
     MUST(waitpid(child, 0, 0) == child);
 }
 
-/* A terminal that is gone, and another one outside that has its number by then. */
+/* A terminal that is gone, when another one outside has got its number. */
 static void gone_terminal(void) {
     char name[64], byte;
     int master = open("/dev/ptmx", O_RDWR | O_NOCTTY), locked = 0, number;
@@ -327,7 +333,8 @@ static volatile sig_atomic_t arrivals;
 
 static void count_arrival(int signal) { arrivals++; }
 
-/* Signals about a terminal's input go to who asked for them, and not to the group in front of it. */
+/* Signals about a terminal's input go to the process that asked for them, and not to the foreground
+ * group. */
 static void async_terminal(void) {
     int locked = 0, number, ends[2];
     char name[64], byte;
@@ -362,7 +369,7 @@ static void async_terminal(void) {
     MUST(waitpid(child, 0, 0) == child);
 }
 
-/* Clients that wait for the other end of a named pipe and are killed. */
+/* Clients are killed while they wait for the other end of a named pipe. */
 static void killed_openers(const char *path) {
     enum { OPENERS = 48 };
     pid_t openers[OPENERS];
@@ -377,7 +384,7 @@ static void killed_openers(const char *path) {
     puts("killed");
     fflush(stdout);
     MUST(read(0, &byte, 1) == 1);
-    /* And one that gets its other end. */
+    /* Then a client opens a pipe whose other end is opened. */
     pid_t reader = fork();
     if (reader == 0) _exit(read(open(path, O_RDONLY), &byte, 1) != 1 || byte != 'w');
     int status, writer = open(path, O_WRONLY);
@@ -390,7 +397,7 @@ static void *wait_for_signal(void *unused) {
     return 0;
 }
 
-/* A thread's number alone: its own threads are reached, others are not. */
+/* A thread is named by its number alone: own threads are reached, others are not. */
 static void threads(void) {
     volatile pid_t number = 0;
     pthread_t thread;
@@ -407,7 +414,7 @@ static void threads(void) {
     REFUSED_AS(EINVAL, syscall(SYS_tkill, syscall(SYS_gettid), 99));
 }
 
-/* Segments of shared memory, with 64 MiB for the instance. */
+/* Segments of shared memory, with a limit of 64 MiB for the instance. */
 static void segments(void) {
     const size_t bytes = 40ul << 20;
     int first = shmget(IPC_PRIVATE, bytes, 0600);
@@ -417,7 +424,7 @@ static void segments(void) {
     int small = shmget(IPC_PRIVATE, 4096, 0600);
     MUST(small >= 0 && shmctl(first, IPC_RMID, 0) == 0);
     MUST((first = shmget(IPC_PRIVATE, bytes, 0600)) >= 0);
-    /* One that is mapped still stands there. */
+    /* A mapped segment still counts after its removal. */
     void *mapped = shmat(small, 0, 0);
     MUST(mapped != (void *)-1 && shmctl(small, IPC_RMID, 0) == 0);
     REFUSED_AS(ENOMEM, shmget(IPC_PRIVATE, (64ul << 20) - bytes, 0600));

@@ -1,4 +1,5 @@
-/* A hostile program of FreeBSD, without a library: it attacks the emulation library that it finds in its process. Prints the answers to its attempts. */
+/* A hostile program of FreeBSD without a C library. It attacks the emulation library that it finds
+ * in its process, and prints the result of each attempt. */
 
 static long call(long number, long a, long b, long c, long d, long e, long f) {
     register long r10 __asm__("r10") = d;
@@ -33,7 +34,8 @@ static void print(const char *name, long value) {
     call(WRITE, 1, (long)(text + at), 64 - at, 0, 0, 0);
 }
 
-/* The library's own instruction for calls of the host, which returns behind it. No other place in these pages looks so. */
+/* Finds the library's own instruction for calls of the host, which returns to its caller. No other
+ * place in these pages has these bytes. */
 static const unsigned char *find_gate(void) {
     static const unsigned char wanted[] = {0x0f, 0x05, 0x48, 0x85, 0xc0, 0x74};
     for (const unsigned char *at = (void *)0x10200; at < (unsigned char *)0x1b000; at++) {
@@ -46,7 +48,7 @@ static const unsigned char *find_gate(void) {
     return 0;
 }
 
-/* A call of the host's, by its own number, from a place that does not trap. */
+/* Makes a call of the host by the host's number, from a place that does not trap. */
 static long host(const unsigned char *gate, long number, long a, long b, long c) {
     register long r10 __asm__("r10") = 0;
     register long r8 __asm__("r8") = 0;
@@ -63,7 +65,7 @@ void run(void) {
     print("mprotect", call(MPROTECT, library, 4096, 7, 0, 0, 0));
     print("munmap", call(MUNMAP, library, 4096, 0, 0, 0, 0));
     print("mmap", call(MMAP, library, 4096, 7, 0x1012, -1, 0));
-    /* The host's number of openat, as FreeBSD's. */
+    /* The host's number of openat, taken as FreeBSD's. */
     print("trapped", call(257, -100, (long)"/etc/passwd", 0, 0, 0, 0));
     const unsigned char *gate = find_gate();
     print("gate", gate != 0);

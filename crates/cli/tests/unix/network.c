@@ -1,4 +1,4 @@
-/* Ways out of the loopback network that are not there. */
+/* Attempts to leave the loopback network. */
 #define _GNU_SOURCE
 #include "attack.h"
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ static void must_be_bound(int socket) {
     }
 }
 
-/* No packet of this socket goes to `name`, whatever sends it. */
+/* Checks that no packet of this socket reaches `name`, with each call that sends. */
 static void must_not_reach(int socket, void *name, socklen_t length) {
     struct iovec part = {"x", 1};
     struct msghdr message = {name, length, &part, 1};
@@ -44,7 +44,7 @@ static void must_not_reach(int socket, void *name, socklen_t length) {
     REFUSED_AS(EDESTADDRREQ, write(socket, "x", 1));
 }
 
-/* A connection that is undone leaves the socket where it was, and it works. */
+/* After a connection is dissolved, the socket has its old address, and works. */
 static void undone(void) {
     struct sockaddr none = {AF_UNSPEC};
     struct sockaddr_in own = v4("127.0.0.1", 0), far = v4("192.0.2.1", 9), any = v4("0.0.0.0", 0);
@@ -59,7 +59,7 @@ static void undone(void) {
         must_not_reach(sender, &far, sizeof far);
         MUST(sendto(sender, "y", 1, 0, (void *)&own, sizeof own) == 1 && read(receiver, &byte, 1) == 1 && byte == 'y');
     }
-    /* One that has a port of its own on all of the host's addresses. */
+    /* A socket that is bound to all addresses of the host outside. */
     int wide = socket(AF_INET, SOCK_DGRAM, 0);
     struct sockaddr_in bound;
     length = sizeof bound;
@@ -78,7 +78,7 @@ static void undone(void) {
     REFUSED_AS(EADDRNOTAVAIL, bind(stream, (void *)&far, sizeof far));
 }
 
-/* Scopes, and addresses of one family in the other. */
+/* Scopes, and addresses of one family written as those of the other. */
 static void scopes(void) {
     int socket6 = socket(AF_INET6, SOCK_DGRAM, 0);
     if (socket6 < 0 && errno == EAFNOSUPPORT) return;
@@ -103,7 +103,7 @@ static void scopes(void) {
     must_not_reach(socket4, &all, sizeof all);
 }
 
-/* Options that choose an interface, join a group, choose a way, or attach something. */
+/* Options that choose an interface, join a group, choose a route, or attach a filter. */
 static void options(void) {
     char value[256] = {0};
     static const struct {
@@ -128,12 +128,12 @@ static void options(void) {
     int datagrams = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
     for (group.imr_ifindex = 0; group.imr_ifindex <= INTERFACES_MAX; group.imr_ifindex++)
         REFUSED_AS(EPERM, setsockopt(datagrams, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group));
-    /* Those that say how a packet is treated are there. */
+    /* Options about the treatment of packets are available. */
     MUST(setsockopt(datagrams, IPPROTO_IP, IP_TTL, &(int){9}, sizeof on) == 0 && setsockopt(datagrams, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
     MUST(setsockopt(datagrams, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0 && setsockopt(datagrams, SOL_SOCKET, SO_RCVBUF, &(int){9999}, sizeof on) == 0);
 }
 
-/* Sockets that see or send what is not theirs, whatever family they pretend to. */
+/* Kinds of sockets that receive or send packets of others, with each family. */
 static void kinds(int is_loopback) {
     for (int family = AF_INET; family <= AF_INET6; family += AF_INET6 - AF_INET) {
         REFUSED_AS(EPERM, socket(family, SOCK_RAW, IPPROTO_ICMP));

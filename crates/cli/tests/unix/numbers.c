@@ -1,5 +1,5 @@
-/* Every way to ask for a process's number, in every kind of process: whatever is remembered, each gets its own.
-   Prints `rewritten` or `native`, then `held`. */
+/* Asks for a process's number in every way and in every kind of process. Each process must get its
+ * own number, although answers are cached. Prints `rewritten` or `native`, then `held`. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* By the host, always: no pattern knows this place. */
+/* Asks the host in any case: no pattern matches this code. */
 static long host(long number) {
     long answer;
     __asm__ volatile("syscall" : "=a"(answer) : "a"(number) : "rcx", "r11", "memory");
@@ -48,7 +48,7 @@ static void owners(void) {
     if (getuid() != host(SYS_getuid) || geteuid() != host(SYS_geteuid) || getgid() != host(SYS_getgid) || getegid() != host(SYS_getegid)) exit(2);
     if (syscall(SYS_getuid) != host(SYS_getuid) || syscall(SYS_geteuid) != host(SYS_geteuid)) exit(2);
     if (syscall(SYS_getgid) != host(SYS_getgid) || syscall(SYS_getegid) != host(SYS_getegid)) exit(2);
-    /* Calls with six arguments pass through as they are, the last one from the stack. */
+    /* Calls with six arguments are passed on unchanged, the last one from the stack. */
     char *page = (char *)syscall(SYS_mmap, 0L, 4096L, 3L, 0x22L, -1L, 0L);
     if (page == (void *)-1) exit(2);
     *page = 1;
@@ -78,7 +78,7 @@ static void forks(void) {
     check("behind fork");
 }
 
-/* Children that have their parent's memory, made by the C library. */
+/* Children that share their parent's memory, made by the C library. */
 static void vforks(void) {
     char *stack = malloc(65536);
     for (int i = 0; i < 3; i++) {
@@ -107,7 +107,7 @@ static void vforks(void) {
     check("behind execvp");
 }
 
-/* One that has it, unknown to the C library; and one that goes on beside us. */
+/* A child that shares it without the C library's knowledge, and one that runs concurrently. */
 static void strangers(void) {
     long child = host(SYS_vfork);
     if (child == 0) {
@@ -153,7 +153,7 @@ static void at_a_step(int signal) {
     else must_end_well("fork at a step", child);
 }
 
-/* A handler forks at each instruction of an answer in turn, and returns in both. */
+/* A handler forks at each instruction of an answer in turn, and returns in both processes. */
 static void steps_of_an_answer(void) {
     struct sigaction action = {.sa_handler = at_a_step};
     sigaction(SIGTRAP, &action, 0);
@@ -162,7 +162,7 @@ static void steps_of_an_answer(void) {
         if (pipe(ends)) exit(4);
         pid_t asking = fork();
         if (asking == 0) {
-            /* Knows nothing yet. */
+            /* Nothing is cached yet. */
             steps = 0;
             __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
             getpid();
