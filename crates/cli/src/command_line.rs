@@ -146,7 +146,7 @@ pub(crate) enum Control {
         #[arg(required = true, value_name = "ID")]
         targets: Vec<GlobalId>,
     },
-    /// Stop microprocesses until `kyocho resume`, in any state.
+    /// Suspend microprocesses, in any state, until `kyocho resume`.
     #[command(after_help = examples::SUSPEND)]
     Suspend {
         /// A microprocess as `kyocho ps` lists it: PID:NUMBER.

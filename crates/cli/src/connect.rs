@@ -50,7 +50,7 @@ fn connect(server: Server) -> Result<ExitCode, String> {
     let client = Client::new(stream).map_err(lost)?;
     let Answer::Welcome(user) = client.answer().map_err(lost)? else {
         return Err(
-            "the program at this socket is not a Kyocho server, or another version".to_owned()
+            "the program at this socket is not a Kyocho server of this version".to_owned()
         );
     };
     if io::stdin().is_terminal() { interact(&client, &user) } else { evaluate_input(&client) }

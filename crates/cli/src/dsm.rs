@@ -103,7 +103,7 @@ pub(crate) struct RunArguments {
     /// The node that keeps the updates made under a lock.
     #[arg(long, value_enum, default_value_t = Keeper::Manager)]
     pub(crate) scheme: Keeper,
-    /// After this time without a message from a node, it counts as dead, in milliseconds.
+    /// Time without a message after which a node counts as dead, in milliseconds.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     pub(crate) deadline_ms: u64,
     /// The program and its arguments.

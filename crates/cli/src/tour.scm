@@ -12,7 +12,8 @@
   (unless (equal? got expected)
     (error (string-append "tour: wrong " what) got expected)))
 
-;; 1. Paper 1's prime sieve (table 4): every prime is a thread that passes on what it does not divide.
+;; 1. Paper 1's prime sieve (table 4): each prime is a thread that passes on numbers which it does not
+;; divide.
 ;; The last message on a channel is (end . N): N messages were sent on the way here.
 
 (define (start-source limit)
@@ -108,7 +109,7 @@
               (most-frequent (call-with-input-file file words-of) 5))
         (show "word frequencies: no text found here"))))
 
-;; 4. A thousand threads, each asleep in the kernel, and a ticker that must not notice.
+;; 4. A thousand threads sleep in the kernel; they must not delay a ticker.
 
 (define (tick-while running?)           ; => ticks, longest gap in jiffies
   (let loop ((last (current-jiffy)) (ticks 0) (gap 0))
@@ -132,7 +133,7 @@
               " ms in all; a 1 ms ticker ticked " (car seen) " times, longest gap "
               (exact (round (* 1000 (/ (cadr seen) (jiffies-per-second))))) " ms")))))
 
-;; 5. A loop that never gives way, beside a timer.
+;; 5. A timer beside loops that never yield.
 
 (define (tour-preempted)
   (let ((hogs (map (lambda (_) (spawn (lambda () (let forever () (forever))))) '(1 2 3 4)))

@@ -215,17 +215,18 @@ fn links_lead_to_files_and_headings() {
 }
 
 #[test]
-fn the_summary_lists_every_page() {
+fn the_summary_lists_every_page_once() {
     let summary =
         fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the table of contents");
     let listed: Vec<PathBuf> =
         links(&summary).map(|(file, _)| Path::new("docs").join(file)).collect();
-    let missing: Vec<PathBuf> = pages()
+    let times = |page: &PathBuf| listed.iter().filter(|one| *one == page).count();
+    let wrong: Vec<PathBuf> = pages()
         .into_iter()
         .filter(|page| page.starts_with("docs") && !page.ends_with("SUMMARY.md"))
-        .filter(|page| !listed.contains(page))
+        .filter(|page| times(page) != 1)
         .collect();
-    assert!(missing.is_empty(), "docs/SUMMARY.md does not list {missing:?}");
+    assert!(wrong.is_empty(), "docs/SUMMARY.md does not list these pages exactly once: {wrong:?}");
 }
 
 #[test]
