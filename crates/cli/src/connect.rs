@@ -49,9 +49,7 @@ fn connect(server: Server) -> Result<ExitCode, String> {
     let lost = |error: io::Error| format!("the connection: {error}");
     let client = Client::new(stream).map_err(lost)?;
     let Answer::Welcome(user) = client.answer().map_err(lost)? else {
-        return Err(
-            "the program at this socket is not a Kyocho server of this version".to_owned()
-        );
+        return Err("the program at this socket is not a Kyocho server of this version".to_owned());
     };
     if io::stdin().is_terminal() { interact(&client, &user) } else { evaluate_input(&client) }
         .map_err(lost)
