@@ -7,14 +7,14 @@ const FIRST_PORT: u16 = 7700;
 
 /// Host and port of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seat {
+pub(crate) struct NodeHost {
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
-/// The slots of `nodes` nodes, in the order of ranks.
-pub(crate) fn seats(text: &str, nodes: u16) -> Result<Vec<Seat>, String> {
-    let mut seats = Vec::new();
+/// The hosts and ports of `nodes` nodes, in the order of ranks.
+pub(crate) fn node_hosts(text: &str, nodes: u16) -> Result<Vec<NodeHost>, String> {
+    let mut hosts = Vec::new();
     let mut next_port = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let wrong = |what: &str| format!("line {}: {what}", index + 1);
@@ -37,18 +37,18 @@ pub(crate) fn seats(text: &str, nodes: u16) -> Result<Vec<Seat>, String> {
         let next: &mut u16 = next_port.entry(host.to_owned()).or_insert(FIRST_PORT);
         *next = port.unwrap_or(*next);
         for _ in 0..slots {
-            seats.push(Seat { host: host.to_owned(), port: *next });
+            hosts.push(NodeHost { host: host.to_owned(), port: *next });
             *next = next.checked_add(1).ok_or_else(|| wrong("more slots than ports"))?;
         }
     }
-    if seats.len() < usize::from(nodes) {
-        return Err(format!("only {} slots for {nodes} nodes", seats.len()));
+    if hosts.len() < usize::from(nodes) {
+        return Err(format!("only {} slots for {nodes} nodes", hosts.len()));
     }
-    seats.truncate(nodes.into());
-    Ok(seats)
+    hosts.truncate(nodes.into());
+    Ok(hosts)
 }
 
-impl Seat {
+impl NodeHost {
     /// The address that all nodes are given for this one: the address of the name, if this host
     /// knows the name. Otherwise the name itself, which each node looks up on its own host.
     pub(crate) fn place(&self) -> String {
@@ -60,33 +60,33 @@ impl Seat {
 
 #[cfg(test)]
 mod tests {
-    use super::{Seat, seats};
+    use super::{NodeHost, node_hosts};
 
-    fn seat(host: &str, port: u16) -> Seat {
-        Seat { host: host.to_owned(), port }
+    fn at(host: &str, port: u16) -> NodeHost {
+        NodeHost { host: host.to_owned(), port }
     }
 
     #[test]
     fn slots_are_filled_in_order_each_with_its_port() {
         let text = "# two machines\nfast:9000 2\n\nslow # old\nslow\n";
-        let expected = [seat("fast", 9000), seat("fast", 9001), seat("slow", 7700)];
-        assert_eq!(seats(text, 3).unwrap(), expected);
-        assert_eq!(seats(text, 4).unwrap()[3], seat("slow", 7701));
+        let expected = [at("fast", 9000), at("fast", 9001), at("slow", 7700)];
+        assert_eq!(node_hosts(text, 3).unwrap(), expected);
+        assert_eq!(node_hosts(text, 4).unwrap()[3], at("slow", 7701));
     }
 
     #[test]
     fn a_name_that_is_unknown_here_is_left_to_the_nodes() {
-        assert_eq!(seat("127.0.0.1", 9000).place(), "127.0.0.1:9000");
-        assert_eq!(seat("no such host", 9000).place(), "no such host:9000");
+        assert_eq!(at("127.0.0.1", 9000).place(), "127.0.0.1:9000");
+        assert_eq!(at("no such host", 9000).place(), "no such host:9000");
     }
 
     #[test]
     fn mistakes_name_their_line() {
-        assert_eq!(seats("a 2", 3).unwrap_err(), "only 2 slots for 3 nodes");
-        assert_eq!(seats("a\nb many", 1).unwrap_err(), "line 2: not a number of slots");
-        assert_eq!(seats("a:port", 1).unwrap_err(), "line 1: not a port number");
-        assert_eq!(seats("-oProxyCommand=x", 1).unwrap_err(), "line 1: not a host name");
-        assert!(seats("a 1 2", 1).unwrap_err().starts_with("line 1: expected"));
-        assert_eq!(seats("a:65535 2", 1).unwrap_err(), "line 1: more slots than ports");
+        assert_eq!(node_hosts("a 2", 3).unwrap_err(), "only 2 slots for 3 nodes");
+        assert_eq!(node_hosts("a\nb many", 1).unwrap_err(), "line 2: not a number of slots");
+        assert_eq!(node_hosts("a:port", 1).unwrap_err(), "line 1: not a port number");
+        assert_eq!(node_hosts("-oProxyCommand=x", 1).unwrap_err(), "line 1: not a host name");
+        assert!(node_hosts("a 1 2", 1).unwrap_err().starts_with("line 1: expected"));
+        assert_eq!(node_hosts("a:65535 2", 1).unwrap_err(), "line 1: more slots than ports");
     }
 }

@@ -17,7 +17,7 @@ use kyocho_dsm::transport::{SHM_NODES_MAX, Secret, Shared};
 use kyocho_sys::descriptor::{Inheritance, set_inheritance};
 use kyocho_sys::process::signal_at_end_of_parent;
 
-use crate::dsm::hosts::{Seat, seats};
+use crate::dsm::hosts::{NodeHost, node_hosts};
 use crate::dsm::run::{command_line, how, run_name};
 use crate::dsm::{Carrier, RunArguments};
 
@@ -87,16 +87,16 @@ pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
         );
     }
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
-    let seats = seats(&text, arguments.nodes.unwrap_or(NODES_USUAL))
+    let hosts = node_hosts(&text, arguments.nodes.unwrap_or(NODES_USUAL))
         .map_err(|why| format!("{}: {why}", file.display()))?;
-    let places: Vec<_> = seats.iter().map(Seat::place).collect();
+    let places: Vec<_> = hosts.iter().map(NodeHost::place).collect();
     let variables = common(arguments, &places)?;
     let shell = std::env::var(REMOTE_SHELL).unwrap_or_else(|_| "ssh".to_owned());
     let there = remote_command(arguments)?;
-    started(&seats, |rank, seat| {
+    started(&hosts, |rank, at| {
         let mut words = shell.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or("ssh"));
-        command.args(words).arg(&seat.host).arg(&there).stdin(Stdio::piped());
+        command.args(words).arg(&at.host).arg(&there).stdin(Stdio::piped());
         let mut child = command.spawn().map_err(|why| format!("cannot run {shell}: {why}"))?;
         let mut place = format!("{}={rank}\n", variable::RANK);
         variables.iter().for_each(|(name, value)| place.push_str(&format!("{name}={value}\n")));
