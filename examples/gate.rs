@@ -38,7 +38,7 @@ fn serve(path: &Path) -> Result<(), Box<dyn Error>> {
     run(|| -> Result<(), gate::Error> {
         let _server = Server::builder().bind(path, Arc::new(WordsService(Counter)))?;
         println!("serving at {}", path.display());
-        // Until the parent process closes our standard input.
+        // Serves until the parent process closes standard input.
         std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
         Ok(())
     })??;

@@ -28,7 +28,7 @@ fn main() {
         (_, why) => println!("counted {} by atomic instructions: {why:?}", counter.sum()),
     }
 
-    // One thread owns a table. A visitor that reads it now and then pays for both.
+    // One thread owns a table. A visitor reads it now and then, at a higher cost.
     let (mut owner, visitor) = biased(HashMap::new());
     let looker = spawn(move || (0..10).map(|_| visitor.lock().len()).max());
     for n in 0..ROUNDS {

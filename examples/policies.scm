@@ -1,9 +1,9 @@
 ;; Paper 4: policies of the scheduler and the collector, in Lisp, in a running system.
 ;;   kyocho run examples/policies.scm
 
-;; Feedback in levels. A thread that has run for long since the last report sinks; one that has waited
-;; returns to its own priority. An event is #(number user state nanoseconds-run own-priority). An order is
-;; (number . priority), or (number . #f) for the thread's own priority.
+;; Multi-level feedback. A thread that has run for long since the last report gets a lower priority;
+;; one that has waited returns to its own. An event is #(number user state nanoseconds-run
+;; own-priority). An order is (number . priority), or (number . #f) for the thread's own priority.
 (define levels (make-hash-table eqv?))
 (define (feedback events)
   (map (lambda (event)
@@ -18,8 +18,8 @@
                       (cons number #f)))))
        (remove (lambda (event) (> (vector-ref event 4) 61)) events)))
 
-;; A collection for each as much allocation as there is alive, 8 MiB at least. Free memory goes back to
-;; the host.
+;; Collects after as much allocation as there is live memory, 8 MiB at least. Free memory is returned
+;; to the host.
 (define (frugal collection)
   (let ((live (cdr (assq 'live-bytes collection))))
     (list (cons 'budget-bytes (max live (* 8 1024 1024)))
@@ -28,7 +28,7 @@
 (install-policy! 'scheduler feedback)
 (install-policy! 'collector frugal)
 
-;; A thread that computes, and one that waits until the first has sunk.
+;; A thread that computes, and one that waits until the first has a lower priority.
 (define stop #f)
 (define hog (spawn (lambda () (let loop ((n 0)) (if stop n (loop (+ n 1))))) 'hog))
 (let wait ()

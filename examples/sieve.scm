@@ -1,4 +1,4 @@
-;; Paper 1, table 4: primes by a chain of threads, one a prime.
+;; Paper 1, table 4: primes by a chain of threads, one for each prime.
 ;;   kyocho run examples/sieve.scm 700
 
 (import (scheme base) (scheme write) (scheme process-context) (kyocho))

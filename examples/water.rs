@@ -18,20 +18,20 @@ use std::time::Instant;
 
 use kyocho::dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Settings};
 
-/// The places of a molecule's oxygen and two hydrogens, in parts of the box; or their speeds, in parts of
-/// the box a step.
+/// Positions of a molecule's oxygen and two hydrogens, as fractions of the box; or their speeds, as
+/// fractions of the box a step.
 type Atoms = [[f64; 3]; 3];
-/// On each of them, in multiples of 2^-40.
+/// The force on each atom, in multiples of 2^-40.
 type Force = [[i64; 3]; 3];
 
 const SCALE: f64 = 1_099_511_627_776.0;
 const CHARGES: [f64; 3] = [-0.8, 0.4, 0.4];
-/// Where the hydrogens are, beside the oxygen.
+/// Positions of the atoms, relative to the oxygen.
 const SHAPE: Atoms = [[0.0, 0.0, 0.0], [0.012, 0.009, 0.0], [-0.012, 0.009, 0.0]];
-/// Atoms of a molecule that keep their distance, and which.
+/// Pairs of atoms of a molecule that keep their distance, and that distance.
 const BONDS: [(usize, usize, f64); 3] = [(0, 1, 0.015), (0, 2, 0.015), (1, 2, 0.024)];
 
-/// Molecules on a lattice, a little out of place.
+/// The initial position of a molecule: on a lattice, with a small displacement.
 fn begin(index: usize, molecules: usize) -> Atoms {
     let side = (molecules as f64).cbrt().ceil() as usize;
     let place = |axis: usize| {
@@ -41,7 +41,7 @@ fn begin(index: usize, molecules: usize) -> Atoms {
     SHAPE.map(|atom| [0, 1, 2].map(|axis| place(axis) + atom[axis]))
 }
 
-/// What two molecules do to each other, through the nearest border of the box.
+/// The forces between two molecules, across the nearest border of the box.
 fn pair(one: &Atoms, other: &Atoms) -> [Force; 2] {
     let around = [0, 1, 2].map(|axis| (one[0][axis] - other[0][axis]).round());
     let mut forces = [[[0; 3]; 3]; 2];
@@ -68,7 +68,7 @@ fn add(to: &mut Force, what: &Force) {
     to.iter_mut().flatten().zip(what.iter().flatten()).for_each(|(sum, part)| *sum += part);
 }
 
-/// The forces of the pairs of `mine` with the half of all that follows each.
+/// The forces between each of `mine` and the half of all molecules that follows it.
 fn forces(at: impl Fn(usize) -> Atoms, molecules: usize, mine: Range<usize>) -> Vec<Force> {
     let mut sums = vec![Force::default(); molecules];
     for one in mine {
@@ -83,7 +83,7 @@ fn forces(at: impl Fn(usize) -> Atoms, molecules: usize, mine: Range<usize>) -> 
     sums
 }
 
-/// Where a molecule is a step later.
+/// Moves a molecule by one step.
 fn step(atoms: Atoms, speeds: &mut Atoms, sum: &Force) -> Atoms {
     let mut pull = sum.map(|atom| atom.map(|part| part as f64 / SCALE));
     for (a, b, length) in BONDS {
@@ -98,21 +98,22 @@ fn step(atoms: Atoms, speeds: &mut Atoms, sum: &Force) -> Atoms {
     let speed = |atom: usize, axis: usize| speeds[atom][axis] + pull[atom][axis];
     *speeds = [0, 1, 2].map(|atom| [0, 1, 2].map(|axis| speed(atom, axis)));
     let moved = [0, 1, 2].map(|atom| [0, 1, 2].map(|axis| atoms[atom][axis] + speeds[atom][axis]));
-    // The place of a molecule is that of its oxygen.
+    // The position of a molecule is that of its oxygen.
     moved.map(|atom| [0, 1, 2].map(|axis| atom[axis] - moved[0][axis].floor()))
 }
 
-/// The molecules of number `which` of `of` workers.
+/// The molecules of worker `which` among `of` workers.
 fn part(which: usize, of: usize, molecules: usize) -> Range<usize> {
     molecules * which / of..molecules * (which + 1) / of
 }
 
-/// All molecules, beginning with `first`. Workers that begin at different places do not collide.
+/// All molecules, beginning with `first`. Workers begin at different places, so they rarely wait
+/// for each other's locks.
 fn all_from(first: usize, molecules: usize) -> impl Iterator<Item = usize> {
     (0..molecules).map(move |step| (first + step) % molecules)
 }
 
-/// Computes with kernel threads of this process. Returns the places and the time it took.
+/// Computes with kernel threads of this process. Returns the positions and the time it took.
 fn by_threads(threads: usize, molecules: usize, steps: usize) -> (Vec<Atoms>, Duration) {
     let places =
         RwLock::new((0..molecules).map(|index| begin(index, molecules)).collect::<Vec<_>>());
@@ -172,7 +173,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let before = dsm.statistics();
     let begun = Instant::now();
     for _ in 0..steps {
-        // Sums of this node first: one lock a molecule and step, as WATER has it.
+        // Adds up the forces of this node first, so it locks each molecule once a step, as WATER
+        // does.
         let places = dsm.cells(&shared);
         let sums = forces(|index| places[index].get(), molecules, mine.clone());
         for index in all_from(mine.start, molecules).filter(|index| sums[*index] != [[0; 3]; 3]) {
