@@ -1,7 +1,8 @@
 /* Producers that sleep in the kernel, and consumers that wait for their items.
  *
- * usleep is the C library's own function, without any call of the runtime. The runtime notices each sleep and runs
- * the other microprocesses: a hundred sleeps of 10 ms take little more than the five of one producer.
+ * usleep is the C library's own function, without any call of the runtime. The runtime notices each
+ * sleep and runs the other microprocesses. So a hundred sleeps of 10 ms take little more than the
+ * five of one producer.
  *
  *     cc producer_consumer.c $(pkg-config --cflags --libs kyocho) && ./a.out
  */

@@ -253,7 +253,7 @@ fn connected(m: &mut Mutator, address: &SockAddr) -> io::Result<Socket> {
         result => result?,
     }
     if leads_to_own_door(m, &socket)? {
-        let reason = "a session of this server cannot connect to it";
+        let reason = "a session of this server does not enter it";
         return Err(io::Error::new(ErrorKind::PermissionDenied, reason));
     }
     socket.set_nonblocking(false)?;

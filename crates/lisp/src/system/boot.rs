@@ -182,7 +182,8 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
         kernel.system_call.carry_by_caller();
     }
     serve("system-call", &kernel, |kernel| kernel.system_call.run(kernel))?;
-    let how = if carried { "requests carried by their callers" } else { "a message a refill" };
+    let how =
+        if carried { "requests served by their callers" } else { "one message for each refill" };
     say("system-call", format!("{how}; cell cache {:?}", kernel.options.cell_cache));
     serve("gc", &kernel, |kernel| kernel.collector.run(kernel))?;
     let markers = Arc::clone(&kernel.collector.markers);
@@ -192,11 +193,11 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     }
     kernel.heap.invite_by(Box::new(move || markers.invite()));
     let mib = kernel.options.memory_max_bytes >> 20;
-    say("gc", format!("mark-region, marks beside the threads; heap up to {mib} MiB"));
+    say("gc", format!("mark-region, concurrent marking; heap up to {mib} MiB"));
     serve("shares", &kernel, |kernel| kernel.shares.run(kernel))?;
-    say("shares", "users above their share of the processors run behind the others".to_owned());
+    say("shares", "accounts over their share run less urgently".to_owned());
     serve("watchdog", &kernel, |kernel| kernel.watchdog.run(kernel))?;
-    say("watchdog", "removes policies that do not answer, ends terminated threads".to_owned());
+    say("watchdog", "time limits for policies in Lisp and for terminated threads".to_owned());
     load_prelude(&kernel).map_err(BootError::Prelude)?;
     kernel.note_booted();
     for path in &kernel.options.packages {
@@ -209,7 +210,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     for folder in &kernel.options.library_path {
         lock(&kernel.base.world).add_library_folder(folder);
     }
-    say("getty", "one for each session; sessions evaluate side by side".to_owned());
+    say("getty", "one for each session; sessions evaluate concurrently".to_owned());
     Ok(kernel)
 }
 
