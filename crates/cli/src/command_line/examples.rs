@@ -7,7 +7,8 @@ Examples:
   kyocho tour                            a demonstration of microprocesses, then a prompt
   echo '(+ 40 2)' | kyocho               evaluate standard input and print the values
   kyocho unix --net none -- sh           a shell without network access
-  kyocho serve                           one Scheme system for several users; kyocho connect enters it
+  kyocho serve                           one Scheme system for several users
+  kyocho connect                         open a session in it
   kyocho jupyter install --user          make Scheme available in Jupyter notebooks
   kyocho top                             watch the threads of all your running Kyocho programs
   kyocho trace -- kyocho run a.scm       record a timeline of a program
