@@ -40,8 +40,8 @@ pub(super) const UNIX: &str = "\
 Examples:
   kyocho unix -- ls -l                   with the files and the network of this machine
   kyocho unix --net none -- sh           a shell without network access
-  kyocho unix --root empty --mount /usr:/usr:ro --mount /lib64:/lib64:ro -- /usr/bin/env
-                                         the program sees /usr and /lib64 only
+  kyocho unix --root empty --mount /usr:/usr:ro --mount /lib:/lib:ro --mount /lib64:/lib64:ro \\
+      -- /usr/bin/env                    the program sees these three folders only
   kyocho unix --memory 512 --processes 20 --cpu 60 -- ./program
                                          with limits
   kyocho unix --trace -- ./program       list its system calls
@@ -98,6 +98,10 @@ A program is listed if it is `kyocho` itself or runs with KYOCHO_CONTROL=1.
 More: docs/control.md.";
 
 pub(super) const TOP: &str = "\
+Examples:
+  kyocho top
+  KYOCHO_CONTROL=1 ./program & kyocho top
+
 Keys: ? help, q leave, s sort, / filter, K kill, z suspend, r resume, p priority.
 More: docs/control.md.";
 
