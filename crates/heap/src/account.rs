@@ -22,7 +22,7 @@
 
 pub mod share;
 
-use crate::heap::OutOfMemory;
+use crate::raise::OutOfMemory;
 use core::fmt;
 use kyocho_microprocess::Priority;
 use kyocho_syntax::world::User;

@@ -40,8 +40,10 @@ pub mod pause;
 mod poison;
 mod pool;
 mod space;
+mod unrooted;
 pub(crate) mod word;
 
+pub use crate::raise::OutOfMemory;
 pub use cells::Cells;
 pub use collection::{Collection, Dead, Statistics};
 pub use context::ThreadContext;
@@ -54,9 +56,9 @@ pub use marks::Marks;
 pub use mutator::Mutator;
 pub use object::Kind;
 pub use orders::Orders;
+pub use unrooted::{Kept, Spared, Unrooted};
 
 use crate::account::Account;
-use crate::raise::Raise;
 use crate::value::Value;
 use cells::CellWords;
 use core::fmt;
@@ -67,24 +69,6 @@ use orders::Standing;
 use space::Space;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The heap's limit is reached; a collection may help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfMemory;
-
-impl fmt::Display for OutOfMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("out of memory: the heap's limit is reached")
-    }
-}
-
-impl core::error::Error for OutOfMemory {}
-
-impl From<OutOfMemory> for Raise {
-    fn from(_: OutOfMemory) -> Self {
-        Self::out_of_memory()
-    }
-}
 
 /// How many cells a thread takes at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

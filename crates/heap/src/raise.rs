@@ -4,6 +4,7 @@
 //! pointer, so that a primitive's result travels in two registers.
 
 use crate::value::Value;
+use core::fmt;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::error::SyntaxError;
 
@@ -176,5 +177,23 @@ impl Raise {
     #[must_use]
     pub fn into_cause(self) -> Cause {
         *self.0
+    }
+}
+
+/// The heap's limit is reached; a collection may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("out of memory: the heap's limit is reached")
+    }
+}
+
+impl core::error::Error for OutOfMemory {}
+
+impl From<OutOfMemory> for Raise {
+    fn from(_: OutOfMemory) -> Self {
+        Self::out_of_memory()
     }
 }

@@ -15,10 +15,6 @@
 //! Invariant: a `Value` with a pointer tag names a live, fully initialised cell, object or symbol.
 //! Invariant: a pair is a literal's from before anybody else knows it, and stays one: all words that name it are the same.
 
-mod unrooted;
-
-pub use unrooted::{Kept, Spared, Unrooted};
-
 use kyocho_syntax::number::FIXNUM_BITS;
 use kyocho_syntax::symbol::Symbol;
 

@@ -1,11 +1,11 @@
 //! Entry points for fuzzers, and the property tests that drive them for some seconds in every run:
 //! no bytes make the reader, the expander or the compiler panic, overflow the stack or run away.
 
-use crate::prelude;
 use crate::system::Options;
 use crate::system::kernel::{Kernel, lock};
 use kyocho_heap::heap::ThreadContext;
 use kyocho_heap::heap::{Heap, Limits, Mutator};
+use kyocho_library::prelude;
 use kyocho_syntax::lexer::ReadError;
 use kyocho_syntax::reader::Reader;
 use kyocho_syntax::source;

@@ -12,18 +12,18 @@
 mod client;
 mod server;
 
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
-use crate::port::{count, permit};
 use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::Wait;
 use client::Connection;
 use kyocho_gate::INLINE_BYTES_MAX;
 use kyocho_heap::account::Held;
 use kyocho_heap::heap::Kind;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
+use kyocho_library::port::{count, permit};
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::wait::Wait;
 pub(crate) use server::Desk;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -32,14 +32,15 @@ mod writer;
 
 pub(crate) use system::SystemObjects;
 
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
+use crate::thread::wait::OnThread;
 use core::fmt;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_syntax::source;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -139,7 +140,7 @@ fn save(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let path = if count > 0 {
         let path = kyocho_heap::text::to_rust(frame.get(0))
             .ok_or_else(|| Raise::wrong_type(WHO, 1, "string", frame.get(0)))?;
-        crate::port::permit(&machine.mutator, WHO, &path)?;
+        kyocho_library::port::permit(&machine.mutator, WHO, &path)?;
         PathBuf::from(path)
     } else {
         session.image().ok_or_else(|| Raise::error("save-image: which file?", Vec::new()))?

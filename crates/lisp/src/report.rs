@@ -1,20 +1,20 @@
 //! What nobody handled, for people: place, message, irritants, who called whom.
 
-use crate::machine::Machine;
-use crate::machine::condition::{
-    FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, UNBOUND, is_closed_output, place_of,
-};
-use crate::machine::trace::TraceEntry;
-use crate::printer::{self, Style};
 use crate::system::kernel::lock;
 use crate::system::lisp_session::LispSession;
 use crate::thread::lisp_thread::LispThread;
 use core::fmt;
 use kyocho_heap::heap::Kind;
 use kyocho_heap::value::Value;
+use kyocho_library::printer::{self, Style};
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::source;
 use kyocho_syntax::symbol::Symbol;
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::condition::{
+    FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, UNBOUND, is_closed_output, place_of,
+};
+use kyocho_vm::machine::trace::TraceEntry;
 
 /// Callers that a report lists.
 const ENTRIES_MAX: usize = 16;

@@ -12,11 +12,9 @@
 mod element;
 pub(crate) mod region;
 
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
+use crate::thread::wait::OnThread;
 use core::fmt;
 use element::Element;
 use kyocho_dsm::{
@@ -28,6 +26,9 @@ use kyocho_heap::heap::ForeignObject;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The node that this process is.

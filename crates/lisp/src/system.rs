@@ -9,18 +9,16 @@
 
 pub(crate) mod boot;
 pub(crate) mod control;
-pub(crate) mod datum_of;
 pub(crate) mod debugger;
-pub(crate) mod doors;
 pub(crate) mod forms;
 pub(crate) mod keeper;
 pub(crate) mod kernel;
 pub(crate) mod lisp_session;
+mod procedures;
 pub mod session;
 pub(crate) mod statistics;
 #[cfg(test)]
 pub(crate) mod tests;
-pub(crate) mod variables;
 
 pub use crate::image::WorldCopy;
 pub use crate::report::Report;
@@ -28,9 +26,9 @@ pub use kyocho_heap::heap::{CellCache, Statistics, Torture};
 pub use kyocho_syntax::growing::{Completeness, completeness};
 pub use session::{Evaluation, Session, SessionHandle, Unread};
 
-use crate::port::SessionPorts;
 use kyocho_heap::account::{Account, Exceeded};
 use kyocho_heap::number::INTEGER_BITS_MAX;
+use kyocho_library::port::SessionPorts;
 
 use boot::{Job, Text};
 use core::fmt;
@@ -77,7 +75,7 @@ pub struct Options {
     pub control: bool,
     /// Folders where libraries are looked for.
     pub library_path: Vec<PathBuf>,
-    /// Archives whose libraries can be imported: see [`crate::package`].
+    /// Archives whose libraries can be imported: see [`kyocho_library::package`].
     pub packages: Vec<PathBuf>,
     /// The world to begin with: [`System::load_image`] of it.
     pub image: Option<PathBuf>,
@@ -178,7 +176,7 @@ pub struct Shutdown {
 impl Shutdown {
     /// Writes out what ports hold. What the host refuses now is lost: the process ends.
     pub fn flush_ports(&self) {
-        let _ = crate::port::flush_all();
+        let _ = kyocho_library::port::flush_all();
     }
 }
 
@@ -222,7 +220,7 @@ impl System {
             Ended::Report(report) if report.is_closed_output() => Outcome::closed_output(),
             Ended::Report(report) => Outcome { exit_code: 1, report: Some(report) },
         };
-        match crate::port::flush_all() {
+        match kyocho_library::port::flush_all() {
             Err(error) if error.kind() == ErrorKind::BrokenPipe && outcome.exit_code == 0 => {
                 Outcome::closed_output()
             }

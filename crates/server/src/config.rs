@@ -156,30 +156,44 @@ impl OfProtocols {
         let mut found = Self::default();
         let mut known: Vec<String> = OWN_KEYS.map(str::to_owned).to_vec();
         for protocol in protocols {
-            if protocol.user != ConfiguredUser::None {
-                let key = format!("{}_user", protocol.name);
-                if let Some(value) = file.remove(key.as_str()) {
-                    found.users.push((protocol, text_of(&value)?));
-                }
-                known.push(key);
-            }
-            if let Some(read) = protocol.read_section {
-                let section = file.remove(protocol.name).map(Section::new);
-                found.settings.insert(protocol.name, read(section)?);
-                known.push(protocol.name.to_owned());
-            }
+            known.extend(found.take_user(file, protocol)?);
+            known.extend(found.take_section(file, protocol)?);
         }
         match file.keys().find(|key| !OWN_KEYS.contains(&key.get_ref().as_ref())) {
             None => Ok(found),
             Some(key) => {
-                let message = format!(
-                    "unknown field `{}`, expected one of `{}`",
-                    key.get_ref(),
-                    known.join("`, `")
-                );
-                Err((key.span(), message))
+                let (name, known) = (key.get_ref(), known.join("`, `"));
+                Err((key.span(), format!("unknown field `{name}`, expected one of `{known}`")))
             }
         }
+    }
+
+    /// Takes out the key `NAME_user`, if the protocol has it. Returns the key.
+    fn take_user(
+        &mut self,
+        file: &mut DeTable<'_>,
+        protocol: &'static Protocol,
+    ) -> Result<Option<String>, Complaint> {
+        if protocol.user == ConfiguredUser::None {
+            return Ok(None);
+        }
+        let key = format!("{}_user", protocol.name);
+        if let Some(value) = file.remove(key.as_str()) {
+            self.users.push((protocol, text_of(&value)?));
+        }
+        Ok(Some(key))
+    }
+
+    /// Takes out the table `[NAME]`, if the protocol has it. Returns the key.
+    fn take_section(
+        &mut self,
+        file: &mut DeTable<'_>,
+        protocol: &'static Protocol,
+    ) -> Result<Option<String>, Complaint> {
+        let Some(read) = protocol.read_section else { return Ok(None) };
+        let section = file.remove(protocol.name).map(Section::new);
+        self.settings.insert(protocol.name, read(section)?);
+        Ok(Some(protocol.name.to_owned()))
     }
 }
 

@@ -128,6 +128,9 @@ impl Encode for Encoder {
 }
 
 /// A message as it travels.
+///
+/// # Panics
+/// The message is no JSON: an [`Ask`] and a [`Tell`] always are.
 pub fn line_of(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("text is always JSON");
     line.push(b'\n');

@@ -12,7 +12,7 @@
 //!   jupyter    a kernel of one notebook, in a process of its own
 //! ```
 //!
-//! **A new protocol** is a file in `doors/` and its name in the table there; [`door`] says what it has to have.
+//! **A new protocol** is a file in `doors/` and its name in the table there; `door.rs` says what it has to have.
 //!
 //! **Absent on purpose:** the command line, signals, editing of lines, and printing. A program that runs a server hands over a [`Console`],
 //! boots the system itself, and calls [`Server::reload`] and [`Server::stop`] when it wants.

@@ -38,6 +38,28 @@ pub trait Host: Any + fmt::Debug + Send + Sync {
 
     /// Who pays for what the thread takes.
     fn account(&self, thread: Value) -> Option<Arc<Account>>;
+
+    /// The thread, for what asks about it.
+    fn caller(&self, _thread: Value) -> Option<Arc<dyn Caller>> {
+        None
+    }
+
+    /// The condition that is raised where there is no memory to make one, if the system keeps one.
+    fn out_of_memory(&self) -> Option<Value> {
+        None
+    }
+
+    /// The machine calls the procedure of the system with this number.
+    fn count_call(&self, _number: usize) {}
+}
+
+/// A thread of the host, as what it calls sees it. It may be asked while the thread is outside of Lisp.
+pub trait Caller: Send + Sync {
+    /// Whether somebody wants something of the thread: what waits in the kernel should give up.
+    fn has_request(&self) -> bool;
+
+    /// What the thread's session has around it, for procedures that know its type.
+    fn session(&self) -> &(dyn Any + Send + Sync);
 }
 
 /// The address of the machine that has lent its mutator; none while it has not. Whoever has lent it knows what lies there.
@@ -145,6 +167,12 @@ impl ThreadContext {
     #[must_use]
     pub fn account(&self) -> Option<Arc<Account>> {
         self.host.as_ref()?.account(self.thread)
+    }
+
+    /// The thread, as its host knows it.
+    #[must_use]
+    pub fn caller(&self) -> Option<Arc<dyn Caller>> {
+        self.host.as_ref()?.caller(self.thread)
     }
 
     /// Runs `work`, which touches nothing of Lisp, while collections go by.

@@ -8,14 +8,14 @@
 //!
 //! A primitive has values in Rust variables, which no collection looks at. So at a pause it says which ones it needs beside its arguments: they
 //! are marked, and nothing moves. What it has read before and does not name may be gone: a value that is an
-//! [`Unrooted`](crate::value::Unrooted) cannot be held across a pause, but by [`pause_keeping`](Mutator::pause_keeping).
+//! [`Unrooted`](crate::heap::Unrooted) cannot be held across a pause, but by [`pause_keeping`](Mutator::pause_keeping).
 //!
 //! **Invariant:** who pauses holds no lock that a Lisp thread waits for in the collector's world, where it would be waited for in its turn. Ports are
 //! waited for outside.
 
-use crate::heap::{Kind, Mutator, ThreadContext};
+use crate::heap::{Kept, Kind, Mutator, Spared, ThreadContext};
 use crate::raise::Result;
-use crate::value::{Kept, Spared, Value};
+use crate::value::Value;
 use core::ops::Range;
 
 /// Elements between two pauses: what takes some 100 µs.
@@ -56,7 +56,7 @@ impl Mutator {
         }
     }
 
-    /// The same where the compiler sees that nothing else is held: an [`Unrooted`](crate::value::Unrooted) ends here.
+    /// The same where the compiler sees that nothing else is held: an [`Unrooted`](crate::heap::Unrooted) ends here.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).

@@ -6,7 +6,7 @@ use proptest::test_runner::Config;
 const SEEDS: &[&str] = &[
     include_str!("seeds.scm"),
     kyocho_syntax::world::DERIVED_FORMS,
-    include_str!("../prelude/control.scm"),
+    kyocho_library::prelude::SOURCES[0].1,
 ];
 
 /// Pieces that, put next to one another, reach more than random bytes do.

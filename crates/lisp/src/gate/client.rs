@@ -1,18 +1,19 @@
 //! `(gate-connect path)` and `(gate-call gate method bytes [seconds])`.
 
 use super::{bytes_argument, failed, place_argument};
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::{Stage, Wait, duration_of};
+use crate::thread::wait::{OnThread, duration_of};
 use core::time::Duration;
 use kyocho_gate::{Client, Error, ROOT};
 use kyocho_heap::account::Held;
 use kyocho_heap::heap::ForeignObject;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_microprocess::{Builder, Microprocess};
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::wait::{Stage, Wait};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

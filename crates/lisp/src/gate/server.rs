@@ -1,12 +1,9 @@
 //! The server's side: `(gate-serve path handler)` of the prelude is made of these.
 
 use super::{bytes_argument, failed, place_argument};
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::{Wait, Waiters};
+use crate::thread::wait::{OnThread, Waiters};
 use kyocho_gate::{Call, Failure, Server, Service};
 use kyocho_heap::account::Held;
 use kyocho_heap::heap::ForeignObject;
@@ -14,6 +11,10 @@ use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_microprocess::Microprocess;
 use kyocho_microprocess::channel::{Sender, bounded};
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::wait::Wait;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

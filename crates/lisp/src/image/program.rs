@@ -6,9 +6,9 @@
 //! ```
 
 use super::ImageError;
-use crate::compiler::code::{Code, PROLOGUE_WORDS};
-use crate::compiler::instruction::{Instruction, Opcode};
 use kyocho_heap::value::Value;
+use kyocho_vm::compiler::code::{Code, PROLOGUE_WORDS};
+use kyocho_vm::compiler::instruction::{Instruction, Opcode};
 
 /// What a word of code that is an address leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

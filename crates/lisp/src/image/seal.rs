@@ -8,10 +8,10 @@
 //! read it can run programs as that user anyway, so a sealed image gives nobody more than he has.
 
 use super::{ImageError, beside, discard};
-use crate::compiler::instruction::Opcode;
-use crate::machine::control;
-use crate::prelude;
 use hmac::{Hmac, Mac};
+use kyocho_library::prelude;
+use kyocho_vm::compiler::instruction::Opcode;
+use kyocho_vm::machine::control;
 use sha2::{Digest, Sha256};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

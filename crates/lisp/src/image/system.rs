@@ -3,13 +3,13 @@
 //! Booting is deterministic and nothing assigns the prelude's locations afterwards. So a walk over what never changes in them (code, its
 //! constants, what closures hold) meets the same objects in the same order in each process, and their numbers may be written.
 
-use crate::compiler::code::Code;
 use kyocho_heap::heap::{Kind, location};
 use kyocho_heap::value::Value;
 use kyocho_syntax::environment::{Binding, Environment};
 use kyocho_syntax::location::Global;
 use kyocho_syntax::rules::Macro;
 use kyocho_syntax::symbol::Symbol;
+use kyocho_vm::compiler::code::Code;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -398,7 +398,7 @@ fn sealed_nonsense_is_an_error_and_harms_nobody() {
         let account =
             kyocho_heap::account::Account::new("somebody", kyocho_heap::account::Bounds::NONE);
         let restored = |contents: &[u8]| {
-            let ports = crate::port::SessionPorts {
+            let ports = kyocho_library::port::SessionPorts {
                 input: None,
                 output: Box::new(std::io::sink()),
                 error: Box::new(std::io::sink()),

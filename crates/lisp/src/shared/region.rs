@@ -1,14 +1,14 @@
 //! Regions of shared memory as Lisp holds them.
 
 use super::call;
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
 use kyocho_dsm::{Region, RegionSettings};
 use kyocho_heap::heap::ForeignObject;
 use kyocho_heap::number::{Number, store_big};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::sync::OnceLock;

@@ -1,7 +1,5 @@
 //! Booting: the runtime's kernel thread, `init`, the services, the prelude; and how evaluations begin.
 
-use crate::package;
-use crate::prelude;
 use crate::report::Report;
 use crate::service::markers::Markers;
 use crate::system::forms::{Source, read_all};
@@ -14,6 +12,8 @@ use crate::thread::{ThreadContext, runner};
 use kyocho_heap::heap::{Heap, Limits, Mutator};
 use kyocho_heap::raise;
 use kyocho_heap::value::Value;
+use kyocho_library::package;
+use kyocho_library::prelude;
 use kyocho_microprocess::{Microprocess, Priority, Runtime, park};
 use kyocho_syntax::datum::{Datum, DatumKind, Span};
 use kyocho_syntax::environment::Environment;
@@ -23,9 +23,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
-
-/// The definition of the procedure that runs all other texts.
-const FIRST: (&str, &str) = ("prelude/run.scm", include_str!("../prelude/run.scm"));
 
 /// The runtime's first kernel thread only waits: microprocesses have stacks of their own.
 const STACK_BYTES: usize = 1 << 20;
@@ -170,7 +167,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
             .map_or_else(|| "kyocho".to_owned(), |script| script.to_string_lossy().into_owned()),
     ];
     words.extend(options.arguments.iter().cloned());
-    crate::primitives::set_command_line(words);
+    kyocho_library::primitives::set_command_line(words);
     kyocho_heap::number::bound_integers(options.integer_bits_max);
     let options = Options { virtual_processors: Some(report.virtual_processors), ..options };
     let kernel = Kernel::new(heap, options, mutator)
@@ -216,7 +213,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
 
 fn load_prelude(kernel: &Arc<Kernel>) -> Result<(), Report> {
     let system = Arc::clone(lock(&kernel.base.world).system());
-    let first = Source::new(Arc::clone(&system), read_all(FIRST.1, FIRST.0));
+    let first = Source::new(Arc::clone(&system), read_all(prelude::FIRST.1, prelude::FIRST.0));
     let thunk = kernel
         .threads
         .as_outsider(|| first.next_alone(kernel, &kernel.base, &mut lock(&kernel.mutator)));

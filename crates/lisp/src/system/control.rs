@@ -1,20 +1,21 @@
 //! Procedures that reach the system: `eval`, `load`, environments, `exit`.
 
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
-use crate::machine::{Exit, Machine};
-use crate::package;
-use crate::system::datum_of::datum_of;
 use crate::system::forms::{Source, Todo, read_all};
 use crate::system::kernel::lock;
-use crate::thread::wait::{Stage, Wait};
+use crate::thread::wait::OnThread;
 use kyocho_heap::heap::ForeignObject;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
+use kyocho_library::datum_of::datum_of;
+use kyocho_library::package;
 use kyocho_microprocess::Microprocess;
 use kyocho_syntax::datum::{Datum, DatumKind, Span};
 use kyocho_syntax::environment::Environment;
 use kyocho_syntax::source as files;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::wait::{Stage, Wait};
+use kyocho_vm::machine::{Exit, Machine};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -121,7 +122,7 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
     let environment = environment_argument(frame.get(1))?;
     let path = kyocho_heap::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load", 1, "string", frame.get(0)))?;
-    crate::port::permit(&machine.mutator, "load", &path)?;
+    kyocho_library::port::permit(&machine.mutator, "load", &path)?;
     let read = || files::read_plain_file(Path::new(&path), Span::default());
     let text = machine.outside(frame, count, read);
     let text = text.map_err(|error| {
@@ -144,7 +145,7 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
 fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let path = kyocho_heap::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load-package", 1, "string", frame.get(0)))?;
-    crate::port::permit(&machine.mutator, "load-package", &path)?;
+    kyocho_library::port::permit(&machine.mutator, "load-package", &path)?;
     let package = machine.outside(frame, count, || package::open(Path::new(&path)));
     let package = package.map_err(|error| {
         let (reason, closed_output) = (error.to_string(), false);

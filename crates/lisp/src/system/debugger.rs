@@ -5,19 +5,20 @@
 //!  (bt id): asker --request--> thread, at its next safepoint: writes down its callers, wakes the asker
 //! ```
 
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
-use crate::machine::resume::AGAIN;
-use crate::machine::trace::{Captured, TraceEntry};
-use crate::machine::{Exit, Machine};
 use crate::report;
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::{LispThread, REQUEST_BACKTRACE, ThreadObject};
-use crate::thread::wait::Wait;
+use crate::thread::wait::OnThread;
 use core::time::Duration;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_microprocess::Deadline;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::resume::AGAIN;
+use kyocho_vm::machine::trace::{Captured, TraceEntry};
+use kyocho_vm::machine::wait::Wait;
+use kyocho_vm::machine::{Exit, Machine};
 use std::sync::Arc;
 
 pub(crate) const TABLE: &[Procedure] = &[

@@ -9,7 +9,6 @@
 
 use super::kernel::{Kernel, lock};
 use super::lisp_session::LispSession;
-use crate::compiler;
 use kyocho_heap::heap::{ForeignObject, Marker, Mutator, barrier};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
@@ -19,6 +18,7 @@ use kyocho_syntax::error::SyntaxError;
 use kyocho_syntax::expander::TopLevel;
 use kyocho_syntax::reader::{ReadError, Reader};
 use kyocho_syntax::source;
+use kyocho_vm::compiler;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -1,15 +1,12 @@
 //! What all threads of one system share: heap, environments, what the compiler knows.
 
-use crate::compiler::inline::Builtins;
 use crate::image::SystemObjects;
-use crate::machine::{Hooks, condition, control};
-use crate::prelude;
 use crate::report::Report;
 use crate::service::policy::Policies;
 use crate::service::{Collector, Shares, SystemCall, Watchdog};
 use crate::system::Options;
-use crate::system::doors::Doors;
 use crate::system::lisp_session::{LispSession, Ports};
+use crate::system::procedures;
 use crate::system::statistics::Calls;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::safepoint::Threads;
@@ -18,10 +15,14 @@ use kyocho_heap::account::{Account, Bounds, Exceeded};
 use kyocho_heap::heap::{Heap, Kind, Marker, Mutator, location};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
+use kyocho_library::prelude;
+use kyocho_library::session::Doors;
 use kyocho_microprocess::Microprocess;
 use kyocho_syntax::environment::Environment;
 use kyocho_syntax::world::World;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use kyocho_vm::compiler::inline::Builtins;
+use kyocho_vm::machine::{Hooks, condition, control};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -48,7 +49,7 @@ pub(crate) struct Kernel {
     pub(crate) watchdog: Watchdog,
     pub(crate) calls: Calls,
     /// Where no session connects to.
-    pub(crate) doors: Doors,
+    pub(crate) doors: Arc<Doors>,
     /// The process's own session.
     pub(crate) base: Arc<LispSession>,
     /// All sessions that have not ended, by number.
@@ -144,6 +145,7 @@ impl Kernel {
     pub(crate) fn new(heap: Arc<Heap>, options: Options, mut mutator: Mutator) -> Result<Self> {
         #[cfg(test)]
         kyocho_heap::heap::barrier::bound_buffers(2);
+        procedures::install();
         let world = World::with_libraries(prelude::LIBRARIES);
         let system_environment = Arc::clone(world.system());
         let mut builtins = Builtins::default();
@@ -171,7 +173,8 @@ impl Kernel {
                 .ok_or_else(Raise::out_of_memory)?;
         let account = Account::new("the process", Bounds::NONE);
         let policies = Policies::default();
-        let base = LispSession::new(0, account, world, None, &policies.notes)
+        let doors = Arc::<Doors>::default();
+        let base = LispSession::new(0, account, world, None, &policies.notes, &doors)
             .map_err(|error| Raise::error(error.to_string(), Vec::new()))?;
         let base = Arc::new(base);
         // Booting has put down how many there are.
@@ -190,7 +193,7 @@ impl Kernel {
             policies,
             watchdog: Watchdog::default(),
             calls: Calls::default(),
-            doors: Doors::default(),
+            doors,
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,
             next_session: AtomicU64::new(1),
@@ -273,8 +276,14 @@ impl Kernel {
     ) -> core::result::Result<Arc<LispSession>, Exceeded> {
         let id = self.next_session.fetch_add(1, Ordering::Relaxed);
         let world = lock(&self.base.world).beside(Arc::<Account>::clone(account));
-        let session =
-            LispSession::new(id, Arc::clone(account), world, Some(ports), &self.policies.notes)?;
+        let session = LispSession::new(
+            id,
+            Arc::clone(account),
+            world,
+            Some(ports),
+            &self.policies.notes,
+            &self.doors,
+        )?;
         let session = Arc::new(session);
         lock(&self.sessions).insert(id, Arc::clone(&session));
         Ok(session)

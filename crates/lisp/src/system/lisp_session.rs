@@ -9,11 +9,8 @@
 //! session's stands beside it, and shares with it the system environment alone.
 
 use crate::gate::Desk;
-use crate::machine::resume::Failure;
-use crate::port::{Port, Role};
 use crate::service::policy::Notes;
 use crate::system::kernel::{Ended, Kernel, lock};
-use crate::system::variables::Variables;
 use crate::thread::lisp_thread::{
     LispThread, REQUEST_ABANDON, REQUEST_DEADLOCK, REQUEST_INTERRUPT,
 };
@@ -23,12 +20,15 @@ use kyocho_heap::account::{Account, Countable, Exceeded, Held};
 use kyocho_heap::heap::{Marker, Mutator, location};
 use kyocho_heap::raise;
 use kyocho_heap::value::Value;
+use kyocho_library::port::{Port, Role};
+use kyocho_library::session::{Doors, Surroundings, Variables};
 use kyocho_microprocess::Microprocess;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::environment::Environment;
 use kyocho_syntax::location::Globals;
 use kyocho_syntax::world::World;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
+use kyocho_vm::machine::resume::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
@@ -80,8 +80,8 @@ pub(crate) struct LispSession {
     emptied: Condvar,
     /// The copy of a world: of its own, for who asked for it, or of the one that it is to begin with.
     copy: Mutex<Option<Arc<[u8]>>>,
-    /// Environment variables as it sees them.
-    pub(crate) variables: Variables,
+    /// What its programs find around them.
+    pub(crate) surroundings: Surroundings,
     /// Servers of gates, which are closed with it.
     desks: Mutex<Vec<Weak<Desk>>>,
     /// Its place among the sessions of its account.
@@ -105,8 +105,12 @@ impl LispSession {
         world: World,
         ports: Option<Ports>,
         notes: &Arc<Notes>,
+        doors: &Arc<Doors>,
     ) -> Result<Self, Exceeded> {
         let held = account.hold(Countable::Sessions)?;
+        let variables = Variables::default();
+        let surroundings =
+            Surroundings { variables, doors: Arc::clone(doors), is_of_process: id == 0 };
         Ok(Self {
             id,
             account,
@@ -130,7 +134,7 @@ impl LispSession {
             started: Mutex::new(0),
             emptied: Condvar::new(),
             copy: Mutex::new(None),
-            variables: Variables::default(),
+            surroundings,
             desks: Mutex::default(),
             held: Mutex::new(Some(held)),
         })
@@ -214,7 +218,7 @@ impl LispSession {
     pub(crate) fn port(&self, role: Role) -> Port {
         match &self.ports {
             Some(ports) => ports[role as usize].clone(),
-            None => crate::port::of_process(role).clone(),
+            None => kyocho_library::port::of_process(role).clone(),
         }
     }
 

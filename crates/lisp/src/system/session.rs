@@ -1,15 +1,15 @@
 //! Sessions: evaluations that follow each other in one environment.
 
 use crate::image::WorldCopy;
-use crate::machine::condition;
-use crate::port::Role;
 use crate::report::Report;
 use crate::system::boot::{self, Job, Text};
 use crate::system::forms::read_all;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::system::lisp_session::LispSession;
 use kyocho_heap::heap::location;
+use kyocho_library::port::Role;
 use kyocho_syntax::environment::Environment;
+use kyocho_vm::machine::condition;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
@@ -99,7 +99,7 @@ impl Session {
         let ended = boot::evaluate(&self.jobs, &self.session, text);
         // Output that the host refuses was reported to the program by its ports. Ports of other users are none of this one's business.
         if self.session.id == 0 {
-            let _ = crate::port::flush_of(&self.session.account);
+            let _ = kyocho_library::port::flush_of(&self.session.account);
         }
         self.outcome(ended)
     }

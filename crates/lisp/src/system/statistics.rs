@@ -2,14 +2,15 @@
 //!
 //! Counters are kept by CPU: counting costs some nanoseconds, and moves no cache line between threads.
 
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{self, Control, Procedure};
+use crate::thread::wait::OnThread;
 use kyocho_heap::raise::Result;
 use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use kyocho_tst::{PerCpu, TestAndSet};
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{self, Control, Procedure};
 
 pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("%system-calls", 0, Some(0), system_calls),

@@ -2,18 +2,22 @@
 
 mod collector;
 mod collector_faults;
+mod compiler;
 mod debugger;
 mod handshake;
 mod hostile;
 mod kills;
 mod libraries;
 mod locations;
+mod machine;
 mod outside;
 mod policies;
+mod prelude;
 mod procedures;
 mod process;
 mod selects;
 mod sessions;
+mod silence;
 mod tools;
 
 use super::{CellCache, Completeness, Options, Report, Session, System, completeness};

@@ -5,17 +5,18 @@
 //! takes back. **Invariant:** while a select's offer lies in a channel, no receiver waits there but that select
 //! itself, and selects that were served elsewhere and are about to leave.
 
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::ticket::Outcome;
-use crate::thread::wait::{Stage, Wait, Waiters};
+use crate::thread::wait::{OnThread, Waiters};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::wait::{Stage, Wait};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -1,16 +1,16 @@
 //! SRFI 18 condition variables.
 
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::{Wait, Waiters};
+use crate::thread::wait::{OnThread, Waiters, until};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_sys::prim::atomic::Ordering;
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
 use std::sync::{Arc, Mutex};
 
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub(super) fn unlock_and_wait(
     let waited = machine.wait.take();
     let wait = match waited {
         Some(wait) => wait,
-        None => Wait::until("mutex-unlock!", 3, object, (count > 2).then(|| frame.get(2)))?,
+        None => until("mutex-unlock!", 3, object, (count > 2).then(|| frame.get(2)))?,
     };
     let mut state = lock(&condvar.0);
     if waited.is_none() {

@@ -1,13 +1,9 @@
 //! Threads, from Lisp: SRFI 18, priorities, and sleeping in the kernel.
 
-use crate::machine::access::Frame;
-use crate::machine::condition;
-use crate::machine::control::{Control, Procedure};
-use crate::machine::{Exit, Machine};
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, RUNNING, STANDING, Status, ThreadObject};
 use crate::thread::mutex::exception;
-use crate::thread::wait::{Wait, duration_of};
+use crate::thread::wait::{OnThread, duration_of, until};
 use crate::thread::{ThreadContext, runner};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::cache_size::CELLS_MIN;
@@ -16,6 +12,11 @@ use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_microprocess::{Deadline, Gone, Microprocess, Priority};
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::condition;
+use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::wait::Wait;
+use kyocho_vm::machine::{Exit, Machine};
 use std::sync::Arc;
 
 /// A point in time as Lisp holds it: nanoseconds on the monotonic clock.
@@ -225,7 +226,7 @@ fn yield_turn(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
 fn sleep(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let wait = match machine.wait.take() {
         Some(wait) => wait,
-        None => Wait::until("thread-sleep!", 1, Value::FALSE, Some(frame.get(0)))?,
+        None => until("thread-sleep!", 1, Value::FALSE, Some(frame.get(0)))?,
     };
     let Some(deadline) = wait.deadline.filter(|_| !wait.is_over()) else {
         return Ok(Control::Value(Value::UNSPECIFIED));
@@ -289,7 +290,7 @@ fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let me = machine.thread()?;
     let wait = match machine.wait.take() {
         Some(wait) => wait,
-        None => Wait::until("thread-join!", 2, frame.get(0), (count > 1).then(|| frame.get(1)))?,
+        None => until("thread-join!", 2, frame.get(0), (count > 1).then(|| frame.get(1)))?,
     };
     let mut inner = lock(&thread.inner);
     match inner.status {

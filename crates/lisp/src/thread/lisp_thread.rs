@@ -1,9 +1,6 @@
 //! A Lisp thread: what others know of it, and its machine.
 #![expect(unsafe_code, reason = "the machine is reached by the rule that `safepoint` enforces")]
 
-use crate::machine::outside::HandOver;
-use crate::machine::{Machine, trace};
-use crate::printer::{self, Style};
 use crate::system::kernel::lock;
 use crate::system::lisp_session::LispSession;
 use crate::thread::ticket::Ticket;
@@ -11,10 +8,13 @@ use core::fmt;
 use kyocho_heap::account::Held;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::value::Value;
+use kyocho_library::printer::{self, Style};
 use kyocho_microprocess::{Microprocess, Priority};
 use kyocho_syntax::datum::Span;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::cell::UnsafeCell;
+use kyocho_vm::machine::outside::HandOver;
+use kyocho_vm::machine::{Machine, trace};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Somebody wants the thread to end.

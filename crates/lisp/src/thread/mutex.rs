@@ -1,18 +1,18 @@
 //! SRFI 18 mutexes.
 
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::condition;
-use crate::machine::control::{Control, Procedure};
 use crate::system::kernel::lock;
 use crate::thread::condvar;
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
-use crate::thread::wait::{Wait, Waiters};
+use crate::thread::wait::{OnThread, Waiters, until};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Cause, Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::condition;
+use kyocho_vm::machine::control::{Control, Procedure};
 use std::sync::{Arc, Mutex};
 
 /// Who holds a mutex.
@@ -161,7 +161,7 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
         state.owner = owner;
         let abandoned = core::mem::take(&mut state.abandoned);
         drop(state);
-        machine.remember(frame.get(0));
+        remember(machine, frame.get(0));
         if abandoned {
             return Err(exception(machine, condition::ABANDONED_MUTEX, "the mutex was abandoned"));
         }
@@ -169,7 +169,7 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     }
     let wait = match wait {
         Some(wait) => wait,
-        None => Wait::until("mutex-lock!", 2, frame.get(0), (count > 1).then(|| frame.get(1)))?,
+        None => until("mutex-lock!", 2, frame.get(0), (count > 1).then(|| frame.get(1)))?,
     };
     if wait.is_over() {
         state.waiters.withdraw(me);
@@ -198,16 +198,14 @@ pub(super) fn exception(machine: &mut Machine, kind: &str, message: &str) -> Rai
     }
 }
 
-impl Machine {
-    /// Notes that the thread has locked a mutex.
-    fn remember(&mut self, mutex: Value) {
-        if self.held.len() >= HELD_MAX
-            && let Ok(me) = self.thread()
-        {
-            self.held.retain(|&held| held != mutex && is_held_by(held, me));
-        }
-        self.held.push(mutex);
+/// Notes that the thread has locked a mutex.
+fn remember(machine: &mut Machine, mutex: Value) {
+    if machine.held.len() >= HELD_MAX
+        && let Ok(me) = machine.thread()
+    {
+        machine.held.retain(|&held| held != mutex && is_held_by(held, me));
     }
+    machine.held.push(mutex);
 }
 
 fn is_held_by(mutex: Value, thread: &Arc<LispThread>) -> bool {

@@ -6,21 +6,22 @@
 //! ```
 #![expect(unsafe_code, reason = "what is handed over to the collector is a place without a lock")]
 
-use crate::machine::outside::HandOver;
 use crate::system::kernel::Kernel;
 use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{
     LispThread, REQUEST_ABANDON, REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, SAFE,
     lisp_thread,
 };
+use core::any::Any;
 use kyocho_heap::account::Account;
-use kyocho_heap::heap::context::{Host, ThreadContext, Time};
+use kyocho_heap::heap::context::{Caller, Host, ThreadContext, Time};
 use kyocho_heap::heap::pause::Until;
 use kyocho_heap::raise::{Cause, Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_vm::machine::outside::HandOver;
 use std::sync::Arc;
 
 /// A thread that touches nothing of Lisp, until it returns or unwinds.
@@ -69,6 +70,16 @@ fn is_asked(thread: &LispThread, until: Until) -> bool {
     thread.requests.load(Ordering::Acquire) & requests != 0 || is_condemned()
 }
 
+impl Caller for LispThread {
+    fn has_request(&self) -> bool {
+        Self::has_request(self)
+    }
+
+    fn session(&self) -> &(dyn Any + Send + Sync) {
+        &self.session.surroundings
+    }
+}
+
 impl Host for Kernel {
     #[inline]
     fn is_wanted(&self, thread: Value) -> bool {
@@ -97,6 +108,19 @@ impl Host for Kernel {
 
     fn account(&self, thread: Value) -> Option<Arc<Account>> {
         lisp_thread(thread).map(|thread| Arc::clone(&thread.session.account))
+    }
+
+    fn caller(&self, thread: Value) -> Option<Arc<dyn Caller>> {
+        let thread = lisp_thread(thread)?;
+        Some(Arc::<LispThread>::clone(thread))
+    }
+
+    fn out_of_memory(&self) -> Option<Value> {
+        Some(self.out_of_memory)
+    }
+
+    fn count_call(&self, number: usize) {
+        self.calls.count_procedure(number);
     }
 }
 

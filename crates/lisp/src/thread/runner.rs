@@ -3,9 +3,6 @@
 mod place;
 mod shortage;
 
-use crate::machine::resume::Failure;
-use crate::machine::{Exit, Machine};
-use crate::port::Role;
 use crate::report::Report;
 use crate::shared;
 use crate::system::kernel::{Ended, Kernel, lock};
@@ -21,10 +18,13 @@ use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::cache_size::CacheSize;
 use kyocho_heap::raise::Raise;
 use kyocho_heap::value::Value;
+use kyocho_library::port::Role;
 use kyocho_microprocess::{Builder, Deadline, Microprocess, Stackless, Step};
 use kyocho_syntax::symbol;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_vm::machine::resume::Failure;
+use kyocho_vm::machine::{Exit, Machine};
 use std::io;
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -369,7 +369,7 @@ fn printed(mut results: Value) -> Vec<String> {
             vec![result]
         };
         let shown = each.into_iter().filter(|&value| value != Value::UNSPECIFIED);
-        values.extend(shown.map(crate::printer::to_message));
+        values.extend(shown.map(kyocho_library::printer::to_message));
         results = rest;
     }
     values

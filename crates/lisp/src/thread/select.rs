@@ -11,19 +11,20 @@
 //! Of all cases one happens. All channels are locked, in the order of their addresses, while the thread looks, begins to wait and leaves; so what
 //! others do meanwhile they do before or after that. A wake that it got and has no use for is the next one's.
 
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
 use crate::system::kernel::lock;
 use crate::thread::channel::{CASE_BYTES, ChannelObject, State, closed};
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::ticket::Outcome;
-use crate::thread::wait::Wait;
+use crate::thread::wait::{OnThread, until};
 use core::ptr;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::wait::Wait;
 use std::sync::{Arc, MutexGuard};
 
 /// Cases that one select may have.
@@ -94,7 +95,7 @@ fn select(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     }
     let selection = Selection::of(frame.get(0))?;
     let timeout = Some(frame.get(1));
-    let wait = Wait::until(WHO, 2, Value::FALSE, timeout)?;
+    let wait = until(WHO, 2, Value::FALSE, timeout)?;
     if selection.cases.is_empty() && wait.deadline.is_none() {
         let message = format!("{WHO}: without cases and a timeout it would wait for ever");
         return Err(Raise::error(message, Vec::new()));

@@ -6,8 +6,6 @@
 //! being served hands on the wake it may have got, and one that finds by itself what it waits for leaves
 //! the queue.
 
-use crate::machine::control::Control;
-use crate::machine::{Exit, Machine};
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, lisp_thread};
 use core::any::Any;
@@ -16,28 +14,11 @@ use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_microprocess::Deadline;
 use kyocho_sys::prim::atomic::Ordering;
+use kyocho_vm::machine::control::Control;
+use kyocho_vm::machine::wait::Wait;
+use kyocho_vm::machine::{Exit, Machine};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// The wait that a control procedure is in the middle of.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait {
-    /// When it is over in any case.
-    pub(crate) deadline: Option<Deadline>,
-    /// How far the procedure is.
-    pub(crate) stage: Stage,
-    /// The object in whose queue the thread may be.
-    pub(crate) object: Value,
-}
-
-/// How far a procedure that waits is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// It has done nothing but wait.
-    Begun,
-    /// It has sent what has this number: a message into a channel, a call to a gate; or waits for the collection with it.
-    Sent(u64),
-}
 
 /// Threads that wait for the same thing, first come first served. A thread is in one queue at most,
 /// and knows whether it is; but one that waits for the first of several channels is in a queue of each,
@@ -83,27 +64,35 @@ impl Waiters {
     }
 }
 
-impl Machine {
+/// What a machine is asked that runs on a thread of the system.
+pub(crate) trait OnThread {
     /// The thread that runs this machine.
-    pub(crate) fn thread(&self) -> Result<&'static Arc<LispThread>> {
+    fn thread(&self) -> Result<&'static Arc<LispThread>>;
+
+    /// The system.
+    fn kernel(&self) -> Result<Arc<Kernel>>;
+
+    /// Stops the machine until the thread is woken, or the wait's deadline. Call it with the lock
+    /// held under which a waker would look for the thread.
+    fn wait_for(&mut self, thread: &Arc<LispThread>, what: &'static str, wait: Wait) -> Control;
+
+    /// Stops the machine until the thread is woken by somebody outside of Lisp: that it waits is no sign of a deadlock.
+    fn wait_outside(&mut self, thread: &Arc<LispThread>, what: &'static str, wait: Wait)
+    -> Control;
+}
+
+impl OnThread for Machine {
+    fn thread(&self) -> Result<&'static Arc<LispThread>> {
         lisp_thread(self.mutator.context.thread).ok_or_else(no_system)
     }
 
-    /// The system.
-    pub(crate) fn kernel(&self) -> Result<Arc<Kernel>> {
+    fn kernel(&self) -> Result<Arc<Kernel>> {
         let host = self.mutator.context.host.clone().ok_or_else(no_system)?;
         let host: Arc<dyn Any + Send + Sync> = host;
         host.downcast().map_err(|_| no_system())
     }
 
-    /// Stops the machine until the thread is woken, or the wait's deadline. Call it with the lock
-    /// held under which a waker would look for the thread.
-    pub(crate) fn wait_for(
-        &mut self,
-        thread: &Arc<LispThread>,
-        what: &'static str,
-        wait: Wait,
-    ) -> Control {
+    fn wait_for(&mut self, thread: &Arc<LispThread>, what: &'static str, wait: Wait) -> Control {
         self.wait = Some(wait);
         if let Some(deadline) = wait.deadline {
             return Control::Stop(Exit::ParkUntil(deadline.ns()));
@@ -117,11 +106,8 @@ impl Machine {
         }
         Control::Stop(Exit::Park)
     }
-}
 
-impl Machine {
-    /// Stops the machine until the thread is woken by somebody outside of Lisp: that it waits is no sign of a deadlock.
-    pub(crate) fn wait_outside(
+    fn wait_outside(
         &mut self,
         thread: &Arc<LispThread>,
         what: &'static str,
@@ -137,26 +123,14 @@ fn no_system() -> Raise {
     Raise::error("there are no threads here", Vec::new())
 }
 
-impl Wait {
-    /// A wait without limit.
-    pub(crate) const fn on(object: Value) -> Self {
-        Self { deadline: None, stage: Stage::Begun, object }
-    }
-
-    /// A wait until what the timeout at this place among the arguments says.
-    pub(crate) fn until(
-        who: &'static str,
-        place: usize,
-        object: Value,
-        timeout: Option<Value>,
-    ) -> Result<Self> {
-        Ok(Self { deadline: deadline_of(who, place, timeout)?, ..Self::on(object) })
-    }
-
-    /// Whether the time is over.
-    pub(crate) fn is_over(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Deadline::now() >= deadline)
-    }
+/// A wait until what the timeout at this place among the arguments says.
+pub(crate) fn until(
+    who: &'static str,
+    place: usize,
+    object: Value,
+    timeout: Option<Value>,
+) -> Result<Wait> {
+    Ok(Wait { deadline: deadline_of(who, place, timeout)?, ..Wait::on(object) })
 }
 
 /// What a timeout argument says: seconds from now, a time object, or `#f` for no limit.

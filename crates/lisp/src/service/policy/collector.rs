@@ -3,11 +3,11 @@
 //! The mechanism stays: the world stops, what is reachable is marked, the heap's limit and users' bounds hold. A policy decides how much is
 //! handed out before the next collection, how much free memory is kept, and how often caches are refilled.
 
-use crate::machine::Machine;
 use kyocho_heap::heap::{Orders, Statistics};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
+use kyocho_vm::machine::Machine;
 
 /// The question: an association list.
 pub(super) fn question(machine: &mut Machine, sums: &Statistics, limit_bytes: usize) -> Result {

@@ -1,15 +1,16 @@
 //! Policies, from Lisp: who may seat one, and what its thread does.
 
 use super::{KINDS, Kind, Question, collector, scheduler};
-use crate::machine::Machine;
-use crate::machine::access::Frame;
-use crate::machine::control::{Control, Procedure};
 use crate::system::kernel::lock;
 use crate::thread::control;
-use crate::thread::wait::{Wait, duration_of};
+use crate::thread::wait::{OnThread, duration_of};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
+use kyocho_vm::machine::Machine;
+use kyocho_vm::machine::access::Frame;
+use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::wait::Wait;
 
 pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("%install-policy!", 3, Some(3), install),

@@ -1,7 +1,7 @@
 //! Sessions that would hurt others: whatever one does, it can be stopped, and the others go on.
 
 use super::sessions::{SMALL, eval, in_background, interrupted, nap, open, two};
-use crate::primitives::host_names::silence;
+use super::silence;
 use crate::thread::lisp_thread::SAFE;
 use kyocho_heap::account::{Account, Bounds, Usage};
 use kyocho_syntax::symbol::Symbol;
@@ -198,6 +198,7 @@ fn a_regular_expression_does_not_run_away() {
 #[test]
 fn looking_up_a_host_can_be_ended() {
     two(|system, ada, _| {
+        silence::install();
         let (mut a, _) = open(&system, &ada);
         let text = format!("(define t (spawn (lambda () (tcp-connect \"{}\" 80))))", silence::NAME);
         eval(&mut a, &text);

@@ -5,8 +5,8 @@
 mod states;
 
 use super::sessions::{in_background, interrupted, nap, open};
+use super::silence;
 use super::{boot, on, within_watchdog};
-use crate::primitives::host_names::silence;
 use crate::system::kernel::lock;
 use crate::system::{Session, System};
 use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, WAITING};

@@ -3,7 +3,6 @@
 //! `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew.
 
 use super::{boot, on, within_watchdog};
-use crate::machine::condition::arities_of;
 use crate::system::System;
 use crate::system::kernel::lock;
 use core::fmt::Write;
@@ -14,6 +13,7 @@ use kyocho_syntax::environment::Binding;
 use kyocho_syntax::reader::read_all;
 use kyocho_syntax::symbol::Symbol;
 use kyocho_syntax::world::World;
+use kyocho_vm::machine::condition::arities_of;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! Several users' sessions in one system: what they share, what they do not, how they end, what they may have.
 
 use super::{boot, on, within_watchdog};
-use crate::port::SessionPorts;
 use crate::system::{Session, SessionHandle, System};
 use core::time::Duration;
 use kyocho_heap::account::{Account, Bounds, Usage};
+use kyocho_library::port::SessionPorts;
 use kyocho_microprocess::Priority;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::JoinHandle;

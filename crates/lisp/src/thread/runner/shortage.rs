@@ -7,7 +7,6 @@
 //! ```
 
 use super::Runner;
-use crate::machine::{Exit, Machine};
 use crate::service::Ask;
 use crate::thread::lisp_thread::{LispThread, NOT_ASKED, REQUEST_OUT_OF_MEMORY, STARVED};
 use kyocho_heap::heap::cache_size::CELLS_MIN;
@@ -15,6 +14,7 @@ use kyocho_heap::heap::{CellCache, OutOfMemory};
 use kyocho_microprocess::{Deadline, Microprocess, Step};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_vm::machine::{Exit, Machine};
 use std::sync::Arc;
 
 /// Collections that a primitive's allocation is worth.

@@ -1,0 +1,397 @@
+//! Ports: textual and binary, over files, over memory, and the process's own three.
+//!
+//! A port is a Rust object in Lisp's hands. Its buffer stands under a mutex; whoever waits for the
+//! host (or for the mutex) does so outside the collector's world, so a read that blocks stops
+//! neither the collector nor other threads. No Lisp value is inside: nothing to trace.
+//!
+//! Bounds: a file buffer holds `BUFFER_BYTES` and one item; a memory port at most what the heap
+//! may hold. A closed or broken pipe is an error of the call that met it: no signal, no panic.
+
+mod both;
+mod decode;
+mod feed;
+mod input;
+mod output;
+mod standard;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod turn;
+
+pub(crate) use both::twice;
+pub use feed::{FEED_BYTES_MAX, Feed};
+pub(crate) use input::{Characters, Input};
+pub(crate) use output::{Flush, Output};
+pub(crate) use standard::parameter;
+pub use standard::{Role, current, end_line, flush_all, flush_of, port as of_process};
+pub(crate) use tls::Tls;
+pub(crate) use turn::Held as Locked;
+
+use crate::session;
+use both::Both;
+use core::fmt;
+use kyocho_heap::account::{Countable, Held};
+use kyocho_heap::heap::{ForeignObject, Mutator};
+use kyocho_heap::raise::{Cause, Raise};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use turn::Turn;
+
+/// Bytes of a file port's buffer.
+pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
+
+/// What a port carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Characters, as UTF-8.
+    Textual,
+    /// Bytes.
+    Binary,
+}
+
+/// A port. Clones are the same port.
+#[derive(Clone, Debug)]
+pub struct Port(Arc<Body>);
+
+#[derive(Debug)]
+struct Body {
+    name: String,
+    content: Content,
+    end: End,
+}
+
+#[derive(Debug)]
+enum End {
+    Input(Turn<Input>),
+    Output(Turn<Output>),
+    Both(Both),
+}
+
+/// A direction of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Input,
+    Output,
+}
+
+impl Port {
+    /// Whether both are the same port.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn of_input(name: impl Into<String>, content: Content, input: Input) -> Self {
+        let end = End::Input(Turn::new(input));
+        Self(Arc::new(Body { name: name.into(), content, end }))
+    }
+
+    pub(crate) fn of_output(name: impl Into<String>, content: Content, output: Output) -> Self {
+        let is_file = output.is_file();
+        let end = End::Output(Turn::new(output));
+        let port = Self(Arc::new(Body { name: name.into(), content, end }));
+        if is_file {
+            standard::register(&port);
+        }
+        port
+    }
+
+    /// A port that reads and writes; both ends are over one open file.
+    pub(crate) fn of_both(name: String, content: Content, input: Input, output: Output) -> Self {
+        let port = Self(Arc::new(Body { name, content, end: End::Both(Both::new(input, output)) }));
+        standard::register(&port);
+        port
+    }
+
+    /// The file's path, or what else it is.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it carries.
+    #[must_use]
+    pub fn content(&self) -> Content {
+        self.0.content
+    }
+
+    /// Whether it can be read from.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        self.input_end().is_some()
+    }
+
+    /// Whether it can be written to.
+    #[must_use]
+    pub fn is_output(&self) -> bool {
+        self.output_end().is_some()
+    }
+
+    /// Whether it has this end.
+    pub(crate) fn has(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Input => self.is_input(),
+            Direction::Output => self.is_output(),
+        }
+    }
+
+    fn input_end(&self) -> Option<&Turn<Input>> {
+        match &self.0.end {
+            End::Input(input) | End::Both(Both { input, .. }) => Some(input),
+            End::Output(_) => None,
+        }
+    }
+
+    fn output_end(&self) -> Option<&Turn<Output>> {
+        match &self.0.end {
+            End::Output(output) | End::Both(Both { output, .. }) => Some(output),
+            End::Input(_) => None,
+        }
+    }
+
+    /// Writes a line for the user, without a Lisp thread; what somebody else is writing goes first. Nobody can be told
+    /// where it does not arrive.
+    pub fn tell(&self, line: &str) {
+        let _ = self.output_end().map(|output| output.lock().tell(line));
+    }
+
+    /// Passes on what is buffered, without a Lisp thread; the user who does not take it has himself to blame.
+    pub fn flush_outside(&self) {
+        let _ = self.output_end().map(|output| output.lock().flush(|| false));
+    }
+
+    /// Closes without a word: the session is over. Who waits for its user to read is told that there is none.
+    pub fn abandon(&self) {
+        if let Some(output) = self.output_end() {
+            output.lock().let_go();
+        }
+        if let Some(input) = self.input_end() {
+            input.lock().close();
+        }
+    }
+
+    /// The file that it reads from or writes to, as a descriptor of its own; none where it is over something else, or closed.
+    ///
+    /// # Errors
+    /// The process has no more descriptors; as [`is_open`](Self::is_open).
+    pub(crate) fn file(&self, m: &mut Mutator) -> Result<Option<OwnedFd>, Raise> {
+        let mut own = None;
+        if let Some(input) = self.input_end() {
+            own = lock(m, input)?.file().map(|file| file.try_clone_to_owned());
+        }
+        if own.is_none()
+            && let Some(output) = self.output_end()
+        {
+            own = lock(m, output)?.file().map(|file| file.try_clone_to_owned());
+        }
+        own.transpose().map_err(|error| self.refused("file", &error))
+    }
+
+    /// Whether it has this end, and that one was not closed yet.
+    ///
+    /// # Errors
+    /// The thread, which waits for who has the port, is wanted for something else: to be asked again.
+    pub(crate) fn is_open(&self, m: &mut Mutator, direction: Direction) -> Result<bool, Raise> {
+        let open = match direction {
+            Direction::Input => {
+                self.input_end().map(|input| lock(m, input).map(|input| input.is_open()))
+            }
+            Direction::Output => {
+                self.output_end().map(|output| lock(m, output).map(|output| output.is_open()))
+            }
+        };
+        open.unwrap_or(Ok(false))
+    }
+
+    /// The reading end, locked; none where it has none. What was written before is passed on where both ends have one place.
+    ///
+    /// # Errors
+    /// As [`is_open`](Self::is_open); the host refuses what was written.
+    pub(crate) fn input(&self, m: &mut Mutator) -> Result<Option<Locked<'_, Input>>, Raise> {
+        match &self.0.end {
+            End::Input(input) => lock(m, input).map(Some),
+            End::Output(_) => Ok(None),
+            End::Both(both) => both.input(m, self).map(Some),
+        }
+    }
+
+    /// The writing end, locked; none where it has none. What was read ahead is given back where both ends have one place.
+    ///
+    /// # Errors
+    /// As [`is_open`](Self::is_open); the host refuses.
+    pub(crate) fn output(&self, m: &mut Mutator) -> Result<Option<Locked<'_, Output>>, Raise> {
+        match &self.0.end {
+            End::Input(_) => Ok(None),
+            End::Output(output) => lock(m, output).map(Some),
+            End::Both(both) => both.output(m, self).map(Some),
+        }
+    }
+
+    /// Closes the reading end, if it has one.
+    ///
+    /// # Errors
+    /// As [`is_open`](Self::is_open).
+    pub(crate) fn close_input(&self, m: &mut Mutator) -> Result<(), Raise> {
+        match &self.0.end {
+            End::Input(input) => lock(m, input)?.close(),
+            End::Output(_) => {}
+            End::Both(both) => both.close_input(m, self)?,
+        }
+        Ok(())
+    }
+
+    /// Passes on what is buffered, and closes the writing end, if it has one.
+    ///
+    /// # Errors
+    /// As [`is_open`](Self::is_open). Those of the host are the result's: the end is closed then, unless the thread is wanted for something else.
+    pub(crate) fn close_output(&self, m: &mut Mutator) -> Result<io::Result<()>, Raise> {
+        match self.output_end() {
+            Some(output) => Ok(lock(m, output)?.close(m)),
+            None => Ok(Ok(())),
+        }
+    }
+
+    /// Writes the buffer out, without a Lisp thread, if its end `is_meant`: when an evaluation or the process ends.
+    fn flush_at_exit(&self, is_meant: impl FnOnce(&Output) -> bool) -> io::Result<()> {
+        // Where someone is writing to a host that does not take it, waiting would hang the exit.
+        let output = self.output_end().and_then(Turn::try_lock).filter(|output| is_meant(output));
+        output.map_or(Ok(()), |mut output| output.flush(|| false))
+    }
+
+    /// The complaint that the host refused something on this port.
+    #[cold]
+    pub(crate) fn refused(&self, who: &'static str, error: &io::Error) -> Raise {
+        if error.kind() == io::ErrorKind::Interrupted {
+            return Raise::new(Cause::Interrupted);
+        }
+        file_error(who, self.name(), error)
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = match self.0.end {
+            End::Input(_) => "input",
+            End::Output(_) => "output",
+            End::Both(_) => "input/output",
+        };
+        let content = match self.0.content {
+            Content::Textual => "textual",
+            Content::Binary => "binary",
+        };
+        write!(f, "{content}-{direction}-port {}", self.0.name)
+    }
+}
+
+impl ForeignObject for Port {
+    fn held_bytes(&self) -> usize {
+        // Who holds the lock may wait for the host, and its buffer is then no larger than a file's.
+        let input = self.input_end().map(|input| input.try_lock().map(|input| input.held_bytes()));
+        let output =
+            self.output_end().map(|output| output.try_lock().map(|output| output.held_bytes()));
+        let buffers = [input, output].into_iter().flatten();
+        size_of::<Body>() + buffers.map(|bytes| bytes.unwrap_or(BUFFER_BYTES)).sum::<usize>()
+    }
+}
+
+/// Where a session's input comes from, and its output goes. A write may wait in the kernel; one that a signal interrupts must say so, and have taken
+/// nothing.
+pub struct SessionPorts {
+    /// What it reads; where there is none, its input is empty.
+    pub input: Option<Arc<Feed>>,
+    /// What is displayed.
+    pub output: Box<dyn Write + Send>,
+    /// Errors of threads that nobody waits for.
+    pub error: Box<dyn Write + Send>,
+}
+
+impl fmt::Debug for SessionPorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionPorts").finish_non_exhaustive()
+    }
+}
+
+impl SessionPorts {
+    /// The ports: input, output, errors.
+    #[must_use]
+    pub fn into_ports(self) -> [Port; 3] {
+        let input = self.input.map_or_else(|| Input::of_memory(Vec::new()), Input::of_feed);
+        let output = |name, user| Port::of_output(name, Content::Textual, Output::of_user(user));
+        [
+            Port::of_input("session input", Content::Textual, input),
+            output("session output", self.output),
+            output("session errors", self.error),
+        ]
+    }
+}
+
+/// A file error: what the host said, without the number that only programs read.
+#[cold]
+pub(crate) fn file_error(who: &'static str, path: &str, error: &io::Error) -> Raise {
+    let text = error.to_string();
+    let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
+    let closed_output = path == standard::OUTPUT_NAME && error.kind() == io::ErrorKind::BrokenPipe;
+    let errno = error.raw_os_error().or_else(|| errno_of(error.kind()));
+    Raise::new(Cause::File { who, path: path.to_owned(), reason, errno, closed_output })
+}
+
+/// The host's number for what was found out without asking it.
+fn errno_of(kind: io::ErrorKind) -> Option<i32> {
+    let errno = match kind {
+        io::ErrorKind::PermissionDenied => nix::errno::Errno::EACCES,
+        io::ErrorKind::IsADirectory => nix::errno::Errno::EISDIR,
+        io::ErrorKind::AlreadyExists => nix::errno::Errno::EEXIST,
+        io::ErrorKind::InvalidInput => nix::errno::Errno::EINVAL,
+        io::ErrorKind::NotFound => nix::errno::Errno::ENOENT,
+        io::ErrorKind::BrokenPipe => nix::errno::Errno::EPIPE,
+        _ => return None,
+    };
+    Some(errno as i32)
+}
+
+/// Whether the running thread's user may touch the host's files.
+///
+/// # Errors
+/// He may not: the host is not asked.
+pub fn permit(m: &Mutator, who: &'static str, path: &str) -> Result<(), Raise> {
+    let allowed = m.context.account().is_none_or(|account| account.bounds().files);
+    let refusal = || io::Error::new(io::ErrorKind::PermissionDenied, "this user may not use files");
+    if allowed { Ok(()) } else { Err(file_error(who, path, &refusal())) }
+}
+
+/// Whether the running thread may change what all users of the process share: its folder, its mask of modes, its niceness.
+///
+/// # Errors
+/// It is a server's, and its session that of a user.
+pub(crate) fn permit_process(m: &Mutator, who: &'static str, what: &str) -> Result<(), Raise> {
+    permit(m, who, what)?;
+    let own = session::with(&m.context, |own| own.is_none_or(|own| own.is_of_process));
+    let refusal = || {
+        let reason = "all users of this server share it; only who runs the process may change it";
+        io::Error::new(io::ErrorKind::PermissionDenied, reason)
+    };
+    if own { Ok(()) } else { Err(file_error(who, what, &refusal())) }
+}
+
+/// A place among the open ports of the running thread's account.
+///
+/// # Errors
+/// It has as many as it may.
+pub fn count(m: &Mutator, who: &'static str) -> Result<Option<Held>, Raise> {
+    let Some(account) = m.context.account() else { return Ok(None) };
+    let exceeded = |error| Raise::error(format!("{who}: {error}; close some"), Vec::new());
+    account.hold(Countable::Ports).map(Some).map_err(exceeded)
+}
+
+/// Locks; where another thread holds the lock, perhaps while it waits for the host, this one waits
+/// outside the collector's world, until it is wanted for something else.
+fn lock<'a, T>(m: &mut Mutator, turn: &'a Turn<T>) -> Result<Locked<'a, T>, Raise> {
+    let locked = turn.try_lock().or_else(|| waiting(m, |is_cut| turn.lock_unless(is_cut)));
+    locked.ok_or_else(|| Raise::new(Cause::Interrupted))
+}
+
+/// Runs what may block in the kernel, outside the collector's world. It is told how to ask whether it should give up.
+pub(crate) fn waiting<T>(m: &mut Mutator, wait: impl FnOnce(&dyn Fn() -> bool) -> T) -> T {
+    let is_cut = session::wish(&m.context);
+    m.outside(|| wait(&is_cut))
+}

@@ -1,0 +1,106 @@
+//! What names of hosts stand for. The C library looks them up, for seconds where no server answers, and cannot be interrupted: so a kernel thread of its own does, which is left
+//! to itself where the thread that asked is wanted for something else.
+//!
+//! **Invariant:** a look-up counts among its account's sockets until it is over, whoever still waits for it; and there are [`LOOK_UPS_MAX`] at a time at most.
+
+use crate::port::waiting;
+use crate::session::has_request;
+use core::net::{IpAddr, SocketAddr};
+use kyocho_heap::account::Held;
+use kyocho_heap::heap::Mutator;
+use kyocho_sys::error::Errno;
+use kyocho_sys::event::Event;
+use kyocho_sys::poll::{self, Interest};
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use kyocho_sys::prim::thread;
+use std::io::{self, ErrorKind};
+use std::net::ToSocketAddrs;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Most look-ups at a time, of all users together.
+const LOOK_UPS_MAX: usize = 64;
+
+static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
+
+/// A look-up that counts.
+struct Place {
+    _held: Option<Held>,
+}
+
+impl Place {
+    fn take(held: Option<Held>) -> io::Result<Self> {
+        let more = |now| (now < LOOK_UPS_MAX).then_some(now + 1);
+        if LOOK_UPS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            return Err(io::Error::other("too many names of hosts are being looked up"));
+        }
+        Ok(Self { _held: held })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        LOOK_UPS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Where a look-up leaves what it found.
+struct Outcome {
+    found: Mutex<io::Result<Vec<SocketAddr>>>,
+    over: Event,
+}
+
+/// Where `host`, a name or a number, and `port` lead; `held` is the caller's place among its account's sockets.
+///
+/// # Errors
+/// What the C library says; `Interrupted`: the running thread is wanted for something else; too many look-ups, no kernel thread, no descriptor.
+pub(super) fn look_up(
+    m: &mut Mutator,
+    host: &str,
+    port: u16,
+    held: Option<Held>,
+) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(number) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(number, port)]);
+    }
+    let place = Place::take(held)?;
+    let none = Mutex::new(Err(ErrorKind::NotFound.into()));
+    let outcome = Arc::new(Outcome { found: none, over: Event::new()? });
+    let (theirs, host) = (Arc::clone(&outcome), host.to_owned());
+    thread::Builder::new().name("host-names".to_owned()).spawn(move || {
+        let found = find(&host, port);
+        *theirs.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        drop(place);
+        // An event counter takes every notification.
+        let _ = theirs.over.notify();
+    })?;
+    loop {
+        match waiting(m, |_| poll::wait([(outcome.over.as_fd(), Interest::Read)], None)) {
+            Err(Errno::INTR) if !has_request(&m.context) => {}
+            over => {
+                over?;
+                break;
+            }
+        }
+    }
+    let mut found = outcome.found.lock().unwrap_or_else(PoisonError::into_inner);
+    core::mem::replace(&mut *found, Ok(Vec::new()))
+}
+
+fn find(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Some(before) = BEFORE.get() {
+        before(host)?;
+    }
+    Ok((host, port).to_socket_addrs()?.collect())
+}
+
+/// What is called before a look-up, and may fail it.
+type Before = fn(&str) -> io::Result<()>;
+
+static BEFORE: OnceLock<Before> = OnceLock::new();
+
+/// For tests: has `before` called with the name of each look-up, on the look-up's own kernel thread. Only the first call counts.
+pub fn call_before_look_ups(before: Before) {
+    // One is set already: that of the same tests.
+    let _ = BEFORE.set(before);
+}

@@ -1,0 +1,146 @@
+//! Looking for an element of a list: `member`, `assoc` and their like.
+//!
+//! Comparing by `equal?` takes as long as the things compared are, so a search by it does a bounded part of the list at a time: the
+//! prelude calls for the next part, and between two calls the thread may be interrupted and garbage collected.
+
+use super::Primitive;
+use super::call::Call;
+use kyocho_heap::equality::{equal, eqv};
+use kyocho_heap::heap::pause::PART;
+use kyocho_heap::heap::{Kept, Mutator, Unrooted};
+use kyocho_heap::raise::Result;
+use kyocho_heap::text::Text;
+use kyocho_heap::value::Value;
+
+pub(super) const TABLE: &[Primitive] = &[
+    Primitive::exactly("memq", 2, |m, a| {
+        member(m, Call::new("memq", a), usize::MAX, |x, y| x == y)
+    }),
+    Primitive::exactly("memv", 2, |m, a| member(m, Call::new("memv", a), usize::MAX, eqv)),
+    Primitive::exactly("%case-memv", 2, |m, a| member(m, Call::new("memv", a), usize::MAX, eqv)),
+    Primitive::exactly("%member-part", 2, |m, a| {
+        member(m, Call::new("member", a), elements_max(a[0]), equal)
+    }),
+    Primitive::exactly("assq", 2, |m, a| {
+        association(m, Call::new("assq", a), usize::MAX, |x, y| x == y)
+    }),
+    Primitive::exactly("assv", 2, |m, a| association(m, Call::new("assv", a), usize::MAX, eqv)),
+    Primitive::exactly("%assoc-part", 2, |m, a| {
+        association(m, Call::new("assoc", a), elements_max(a[0]), equal)
+    }),
+];
+
+/// What a part may cost: a millisecond or less, where an element without parts costs one.
+const PART_COST: usize = 1 << 16;
+/// Bytes of a string or bytevector that are compared for one.
+const BYTES_AT_A_TIME: usize = 64;
+/// What a pair or vector is taken to cost: nobody knows before.
+const NESTED_COST: usize = 64;
+
+/// How many elements a part has that is searched for `key`.
+fn elements_max(key: Value) -> usize {
+    let bytes = Text::of(key).map(Text::length).or_else(|| key.bytevector_length());
+    let cost = match bytes {
+        Some(bytes) => 1 + bytes / BYTES_AT_A_TIME,
+        None if key.is_pair() || key.vector_length().is_some() => NESTED_COST,
+        None => 1,
+    };
+    (PART_COST / cost).max(1)
+}
+
+/// The places of a list, one after the other, until it comes back to one: then, and where it is improper, an error.
+struct Walk<'m> {
+    rest: Unrooted<'m>,
+    slow: Unrooted<'m>,
+    steps: usize,
+}
+
+impl<'m> Walk<'m> {
+    fn new(list: Unrooted<'m>) -> Self {
+        Self { rest: list, slow: list, steps: 0 }
+    }
+
+    /// The next place, with what stands there.
+    fn step(&mut self) -> Option<(Unrooted<'m>, Unrooted<'m>)> {
+        let place = self.rest;
+        let (car, cdr) = place.uncons()?;
+        if self.steps > 0 && self.steps & 1 == 0 {
+            self.slow = self.slow.cdr().unwrap_or(Unrooted::NIL);
+            if self.slow == place {
+                return None;
+            }
+        }
+        self.steps += 1;
+        self.rest = cdr;
+        Some((place, car))
+    }
+
+    /// Whether it is time for a pause.
+    const fn is_due(&self) -> bool {
+        self.steps.is_multiple_of(PART)
+    }
+
+    /// What a pause must keep to go on with it.
+    const fn kept(&self) -> [Kept; 2] {
+        [self.rest.kept(), self.slow.kept()]
+    }
+
+    /// It goes on behind a pause, after so many steps.
+    const fn of([rest, slow]: [Unrooted<'m>; 2], steps: usize) -> Self {
+        Self { rest, slow, steps }
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.rest.value().is_nil()
+    }
+}
+
+/// The first tail whose car is the `same` as argument 0; `#f`; or after so many elements their number.
+fn member(
+    m: &mut Mutator,
+    call: Call<'_>,
+    elements_max: usize,
+    same: fn(Value, Value) -> bool,
+) -> Result {
+    let mut walk = Walk::new(m.unrooted(call.value(1)));
+    while let Some((place, car)) = walk.step() {
+        if same(call.value(0), car.value()) {
+            return Ok(place.value());
+        }
+        if walk.steps == elements_max {
+            return Ok(Value::fixnum(walk.steps as i64));
+        }
+        if walk.is_due() {
+            let steps = walk.steps;
+            let spared = m.pause_keeping(walk.kept())?;
+            walk = Walk::of(spared.back(m), steps);
+        }
+    }
+    if walk.is_at_end() { Ok(Value::FALSE) } else { Err(call.wrong(1, "proper list")) }
+}
+
+/// The first pair of an association list whose car is the `same` as argument 0; `#f`; or after so many elements their number.
+fn association(
+    m: &mut Mutator,
+    call: Call<'_>,
+    elements_max: usize,
+    same: fn(Value, Value) -> bool,
+) -> Result {
+    let mut walk = Walk::new(m.unrooted(call.value(1)));
+    while let Some((_, entry)) = walk.step() {
+        match entry.car() {
+            Some(key) if same(call.value(0), key.value()) => return Ok(entry.value()),
+            Some(_) => {}
+            None => return Err(call.wrong(1, "association list")),
+        }
+        if walk.steps == elements_max {
+            return Ok(Value::fixnum(walk.steps as i64));
+        }
+        if walk.is_due() {
+            let steps = walk.steps;
+            let spared = m.pause_keeping(walk.kept())?;
+            walk = Walk::of(spared.back(m), steps);
+        }
+    }
+    if walk.is_at_end() { Ok(Value::FALSE) } else { Err(call.wrong(1, "proper list")) }
+}

@@ -1,0 +1,171 @@
+//! Every program of the tests, the prelude and every library, compiled: the verifier takes all code
+//! that the generator makes, and none of it once it is broken.
+
+use crate::system::Options;
+use crate::system::kernel::{Kernel, lock};
+use kyocho_heap::heap::ThreadContext;
+use kyocho_heap::heap::{Heap, Kind, Limits, Mutator};
+use kyocho_heap::value::Value;
+use kyocho_library::prelude;
+use kyocho_syntax::datum::Datum;
+use kyocho_syntax::expander::TopLevel;
+use kyocho_syntax::reader::read_all;
+use kyocho_vm::compiler::code::{Code, PROLOGUE_WORDS};
+use kyocho_vm::compiler::instruction::{Instruction, Role};
+use kyocho_vm::compiler::{compile, verify};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+struct Compiler {
+    kernel: Kernel,
+    m: Mutator,
+}
+
+impl Compiler {
+    /// Shows the code of the prelude, which all that is compiled refers to.
+    fn new(see: &mut dyn FnMut(&Code)) -> Self {
+        let limits = Limits { bytes_max: 512 << 20, ..Limits::default() };
+        let heap = Heap::new(limits).unwrap();
+        let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
+        let kernel = Kernel::new(Arc::clone(&heap), Options::default(), mutator).unwrap();
+        let mut compiler = Self { kernel, m: Mutator::new(heap, ThreadContext::default()) };
+        let system = Arc::clone(lock(&compiler.kernel.base.world).system());
+        for (name, text) in prelude::SOURCES {
+            for form in read_all(text, name).unwrap() {
+                let forms = lock(&compiler.kernel.base.world).expand(&system, &form).unwrap();
+                compiler.compile(&forms, see);
+            }
+        }
+        compiler
+    }
+
+    /// Compiles what an expansion leaves, and shows all code that comes of it.
+    fn compile(&mut self, forms: &[TopLevel], see: &mut dyn FnMut(&Code)) {
+        for form in forms {
+            match form {
+                TopLevel::Form(core) => {
+                    let thunk = compile(&mut self.m, &self.kernel.builtins, core).unwrap();
+                    codes_of(thunk, &mut HashSet::new(), see);
+                }
+                TopLevel::Ready(name) => lock(&self.kernel.base.world).library_ready(name),
+            }
+        }
+    }
+
+    fn compile_program(&mut self, path: &Path, see: &mut dyn FnMut(&Code)) {
+        let text = std::fs::read_to_string(path).unwrap();
+        let forms = read_all(&text, &path.to_string_lossy()).unwrap();
+        let environment = lock(&self.kernel.base.world).program_environment(forms.first());
+        for form in &forms {
+            let expanded = lock(&self.kernel.base.world).expand(&environment, form);
+            let expanded = expanded.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            self.compile(&expanded, see);
+        }
+    }
+
+    fn compile_library(&mut self, name: &Datum, see: &mut dyn FnMut(&Code)) {
+        let set = core::slice::from_ref(name);
+        let (_, forms) = lock(&self.kernel.base.world).environment_of(set).unwrap();
+        self.compile(&forms, see);
+    }
+
+    /// Every library, and every program of the tests.
+    fn compile_all(&mut self, see: &mut dyn FnMut(&Code)) {
+        let mut names = lock(&self.kernel.base.world).library_names();
+        names.sort();
+        for name in names {
+            self.compile_library(&read_all(&name, "name").unwrap()[0], see);
+        }
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scheme");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            self.compile_program(&entry.unwrap().path(), see);
+        }
+    }
+}
+
+/// The code of a closure and of all closures inside.
+fn codes_of(value: Value, seen: &mut HashSet<u64>, see: &mut dyn FnMut(&Code)) {
+    let code = if value.is_kind(Kind::Closure) { value.field_at(0) } else { value };
+    let Some(code) = code.as_foreign::<Code>().filter(|_| seen.insert(code.to_word())) else {
+        return;
+    };
+    see(code);
+    code.constants.iter().for_each(|&constant| codes_of(constant, seen, see));
+}
+
+#[test]
+fn the_verifier_takes_all_code_that_is_compiled() {
+    let (mut codes, mut words) = (0, 0);
+    let mut check = |code: &Code| {
+        verify(code).unwrap_or_else(|fault| panic!("at {}: {}: {code:?}", fault.at, fault.what));
+        codes += 1;
+        words += code.instructions_end;
+    };
+    Compiler::new(&mut check).compile_all(&mut check);
+    assert!(codes > 10_000, "{codes} procedures");
+    assert!(words > 100_000, "{words} words of instructions");
+}
+
+/// The same code with other words.
+fn with_words(code: &Code, words: Vec<u64>) -> Code {
+    Code {
+        words: words.into(),
+        instructions_end: code.instructions_end,
+        name: code.name,
+        entries: code.entries.clone(),
+        frame_slots: code.frame_slots,
+        constants: code.constants.clone(),
+        globals: code.globals.clone(),
+        spans: code.spans.clone(),
+        locals: code.locals.clone(),
+    }
+}
+
+const UNKNOWN: &str = "no such instruction";
+
+/// Words that break the instruction at `at`, with what each breaks.
+fn broken(code: &Code, at: usize) -> Vec<(&'static str, u64)> {
+    let word = code.words[at];
+    let instruction = Instruction(word);
+    let shape = instruction.opcode().unwrap().shape();
+    let mut broken = vec![(UNKNOWN, word | 0xff)];
+    let beyond = code.frame_slots as u64;
+    for (role, shift) in [(shape.a, 16), (shape.b, 32), (shape.c, 48)] {
+        let cleared = word & !(0xffff << shift);
+        match role {
+            Role::Read | Role::Write | Role::Base => {
+                broken.push(("a slot", cleared | beyond << shift));
+            }
+            Role::Near => broken.push(("a near jump", cleared | 0x7fff << shift)),
+            Role::Far => broken.push(("a far jump", word & 0xffff_ffff | 0x7fff_ffff << 32)),
+            Role::Literal => broken.push(("a literal", word & 0xffff_ffff | 0x7fff_ffff << 32)),
+            _ => {}
+        }
+    }
+    broken
+}
+
+#[test]
+fn the_verifier_finds_each_broken_instruction() {
+    let mut compiler = Compiler::new(&mut |_| {});
+    let mut tried = HashSet::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scheme");
+    compiler.compile_program(&folder.join("control.scm"), &mut |code| {
+        let mut at = PROLOGUE_WORDS;
+        while at < code.instructions_end {
+            let instruction = Instruction(code.words[at]);
+            for (what, word) in broken(code, at) {
+                let mut words = code.words.to_vec();
+                words[at] = word;
+                let fault = verify(&with_words(code, words)).expect_err(what);
+                // An unknown instruction has no length: what follows may be found first.
+                let is_here = fault.at == at || what == UNKNOWN;
+                assert!(is_here, "{what} of {instruction:?} at {at}: found at {}", fault.at);
+                tried.insert((what, instruction.opcode().unwrap() as u8));
+            }
+            at += instruction.length();
+        }
+    });
+    assert!(tried.len() > 100, "{} kinds of faults", tried.len());
+}

@@ -1,0 +1,293 @@
+//! The abstract machine of one Lisp thread: registers, stack, dynamic state.
+//!
+//! [`Machine::run`] executes until something must be done outside: a safepoint was asked for, cells
+//! are needed, the thread must wait, the program is over. Nothing is kept on the host's stack, so a
+//! machine that stands needs none, and may go on on any kernel thread.
+//!
+//! ```text
+//! start --> run --> Exit::{Poll, Refill, Collect, Park} --> run --> .. --> Exit::{Finished, ..}
+//! ```
+
+pub mod access;
+mod builtin;
+pub mod condition;
+mod continuation;
+pub mod control;
+mod enter;
+mod interpreter;
+pub mod outside;
+pub mod resume;
+mod stack;
+pub mod trace;
+pub mod wait;
+
+use access::{Frame, Pc, Poll};
+use kyocho_heap::heap::{Heap, Mutator, ThreadContext, location};
+use kyocho_heap::raise::Raise;
+use kyocho_heap::value::Value;
+use kyocho_syntax::location::Location;
+use kyocho_sys::prim::atomic::AtomicU32;
+use stack::Stack;
+use std::sync::{Arc, OnceLock};
+use wait::Wait;
+
+/// Why a machine stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// The poll word is set.
+    Poll,
+    /// So many cells are needed to go on.
+    Refill(usize),
+    /// The heap wants a collection.
+    Collect,
+    /// A primitive found no memory: it is called again after a collection.
+    Exhausted,
+    /// The thread waits; it was told whom to wake.
+    Park,
+    /// The thread waits, at most until this time on the monotonic clock.
+    ParkUntil(u64),
+    /// It is some other thread's turn.
+    Yield,
+    /// The first procedure returned the machine's [outcome](Machine::outcome).
+    Finished,
+    /// Nobody handled the machine's outcome, an exception. The stack stands as it was.
+    Uncaught,
+    /// The program ends with this code.
+    Quit(i32),
+    /// A frame returned where none may, or a primitive panicked: the machine is wrong.
+    Broken,
+}
+
+/// The procedures of the prelude that the machine calls by itself.
+#[derive(Debug, Default)]
+pub struct Hooks {
+    /// `(%raise object continuable?)`.
+    pub raise: OnceLock<Location>,
+    /// `(%rewind continuation values)`: runs the winders on the way to a continuation.
+    pub rewind: OnceLock<Location>,
+    /// `(%unwind-terminated)`: runs the winders of a thread that is being terminated.
+    pub terminate: OnceLock<Location>,
+}
+
+/// The registers to go on with.
+#[derive(Clone, Copy, Debug)]
+pub struct Next {
+    pc: Pc,
+    frame: Frame,
+}
+
+/// What the frames of a stack rest on: a part of a segment.
+#[derive(Clone, Copy, Debug)]
+struct Underflow {
+    segment: Value,
+    length: usize,
+    pc: Pc,
+}
+
+/// One Lisp thread's machine.
+#[derive(Debug)]
+pub struct Machine {
+    /// The thread's access to the heap.
+    pub mutator: Mutator,
+    pc: Pc,
+    frame: Frame,
+    limit: Frame,
+    poll: Poll,
+    stack: Stack,
+    underflow: Underflow,
+    /// A procedure is about to be entered with so many arguments.
+    pending: Option<usize>,
+    /// The wait that a control procedure is in the middle of.
+    pub wait: Option<Wait>,
+    /// Where its last look at several channels began, as a fraction of 2^64.
+    pub turn: u64,
+    /// Mutexes that the thread has locked; some may not be its any more.
+    pub held: Vec<Value>,
+    /// The thread has taken locks of shared memory; it may have given them back.
+    pub has_shared_locks: bool,
+    /// The next primitive that finds no memory raises.
+    pub out_of_memory_is_final: bool,
+    /// One has raised, or somebody for it.
+    pub has_raised_out_of_memory: bool,
+    /// Where to go on after `Exit::Exhausted`.
+    again: Option<Pc>,
+    /// Why the machine stops at `Pc::broken`.
+    stopped: Option<Exit>,
+    /// What it came to: see [`outcome`](Self::outcome).
+    outcome: Value,
+    hooks: Arc<Hooks>,
+}
+
+impl Machine {
+    /// A machine that will call `thunk`.
+    pub fn new(
+        heap: Arc<Heap>,
+        hooks: Arc<Hooks>,
+        context: ThreadContext,
+        stack_bytes_max: usize,
+        thunk: Value,
+    ) -> Self {
+        let stack = Stack::new(stack_bytes_max);
+        let mut machine = Self {
+            mutator: Mutator::new(heap, context),
+            pc: Pc::underflow(),
+            frame: stack.bottom(),
+            limit: stack.limit(),
+            poll: Poll::never(),
+            stack,
+            underflow: Underflow { segment: Value::NIL, length: 0, pc: Pc::underflow() },
+            pending: None,
+            out_of_memory_is_final: true,
+            has_raised_out_of_memory: false,
+            again: None,
+            stopped: None,
+            outcome: Value::UNSPECIFIED,
+            wait: None,
+            turn: 0,
+            held: Vec::new(),
+            has_shared_locks: false,
+            hooks,
+        };
+        machine.restart(thunk, &[]);
+        machine
+    }
+
+    /// Forgets what it was doing, and will call `procedure` with these arguments (few of them).
+    pub fn restart(&mut self, procedure: Value, arguments: &[Value]) {
+        self.underflow = Underflow { segment: Value::NIL, length: 0, pc: Pc::underflow() };
+        self.stack.recover();
+        self.frame = self.stack.bottom();
+        self.frame.set_return_pc(Pc::underflow());
+        self.frame.set_value(-1, procedure);
+        for (i, &argument) in arguments.iter().enumerate() {
+            self.frame.set_value(i as isize, argument);
+        }
+        self.pending = Some(arguments.len());
+        self.wait = None;
+    }
+
+    /// Raises where the machine stands: at an instruction that has not begun, or in the call that
+    /// it waits in. It has not finished.
+    pub fn inject(&mut self, raise: Raise) -> Option<Exit> {
+        self.wait = None;
+        self.out_of_memory_is_final = true;
+        let next = match self.pending.take() {
+            Some(count) => match self.raise_in_callee(self.frame, count, raise) {
+                Ok(next) => next,
+                Err(exit) => return Some(exit),
+            },
+            None => self.raise_at(self.pc, self.frame, raise),
+        };
+        self.pc = next.pc;
+        self.frame = next.frame;
+        None
+    }
+
+    /// Calls the winders' afters, then finishes.
+    pub fn unwind(&mut self) {
+        self.mutator.context.handlers = Value::NIL;
+        match Self::hook(&self.hooks.terminate) {
+            Some(procedure) => self.restart(procedure, &[]),
+            None => self.restart(Value::FALSE, &[]),
+        }
+    }
+
+    /// Obeys this word from now on; it must live as long as the machine.
+    pub fn poll_on(&mut self, word: &AtomicU32) {
+        self.poll = Poll::of(word);
+    }
+
+    /// Runs until something must be done outside.
+    pub fn run(&mut self) -> Exit {
+        if let Some(pc) = self.again.take() {
+            self.pc = pc;
+        }
+        if let Some(count) = self.pending.take() {
+            match self.enter(self.frame, count) {
+                Ok(next) => {
+                    self.pc = next.pc;
+                    self.frame = next.frame;
+                }
+                Err(exit) => return exit,
+            }
+        }
+        self.run_instructions()
+    }
+
+    /// Whether a primitive's raise is put off until a collection has been tried.
+    pub fn may_try_again(&self, raise: &Raise) -> bool {
+        !self.out_of_memory_is_final && raise.is_out_of_memory()
+    }
+
+    /// A safepoint before a call to frame `new`, or the stack is too small for it.
+    #[cold]
+    #[inline(never)]
+    fn safepoint(&mut self, pc: Pc, frame: Frame, new: Frame) -> Result<Next, Exit> {
+        if self.poll.is_set() {
+            return Err(Exit::Poll);
+        }
+        let slots = self.stack.depth(new) - self.stack.depth(frame);
+        match self.grow(frame, slots) {
+            Ok(frame) => Ok(Next { pc, frame }),
+            Err(raise) => Ok(self.raise_at(pc, frame, raise)),
+        }
+    }
+
+    /// Makes room for `slots` above `frame`; the frame, which may have moved.
+    fn grow(&mut self, frame: Frame, slots: usize) -> Result<Frame, Raise> {
+        let mutator = &self.mutator;
+        let grown = self.stack.grow(frame, slots, |bytes| mutator.charge(bytes).is_ok());
+        let frame = grown.map_err(|_| Raise::error("recursion too deep", Vec::new()))?;
+        self.limit = self.stack.limit();
+        Ok(frame)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reserve(&mut self, frame: Frame, slots: usize) -> Result<Frame, Next> {
+        self.grow(frame, slots).map_err(|raise| match self.raise_in_callee(frame, 0, raise) {
+            Ok(next) => next,
+            Err(exit) => {
+                self.stopped = Some(exit);
+                Next { pc: Pc::broken(), frame }
+            }
+        })
+    }
+
+    /// Runs `call`, which touches nothing of Lisp and may block in the kernel, from a control
+    /// procedure whose frame has `count` arguments. Collections go on meanwhile.
+    pub fn outside<T>(&mut self, frame: Frame, count: usize, call: impl FnOnce() -> T) -> T {
+        self.standing(frame, count, |m| m.outside(call))
+    }
+
+    /// The same for long work that computes.
+    pub fn apart<T>(&mut self, frame: Frame, count: usize, work: impl FnOnce() -> T) -> T {
+        self.standing(frame, count, |m| m.apart(work))
+    }
+
+    /// It is over with this, whatever it was doing.
+    pub fn come_to(&mut self, outcome: Value) {
+        self.outcome = outcome;
+    }
+
+    /// Runs `work`, in which there may be [pauses](kyocho_heap::heap::pause), while the machine can be traced, as one that is about to enter the callee
+    /// of `frame`.
+    pub fn standing<T>(
+        &mut self,
+        frame: Frame,
+        count: usize,
+        work: impl FnOnce(&mut Mutator) -> T,
+    ) -> T {
+        self.frame = frame;
+        self.pending = Some(count);
+        let result = self.lend(work);
+        self.pending = None;
+        result
+    }
+
+    /// The value of a hook, once the prelude has defined it.
+    fn hook(hook: &OnceLock<Location>) -> Option<Value> {
+        let value = location::value(hook.get()?);
+        (value != Value::UNBOUND).then_some(value)
+    }
+}

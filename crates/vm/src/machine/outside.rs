@@ -1,0 +1,141 @@
+//! Leaving Lisp: what the collector may look at while a thread's step is outside.
+//!
+//! ```text
+//!  step:  &mut Machine ── lend ──► &mut Mutator, which knows the machine around it
+//!                                     │ outside: a `HandOver` is laid out for the collector; state = SAFE
+//!  collector:  world stopped, laid out ──► context and machine, through the pointers of the `HandOver`
+//!                                     │ back: state = RUNNING, the world runs: the `HandOver` is taken away
+//! ```
+//!
+//! A step has the only borrow of its machine, so the collector must not make another one. What it looks through are pointers made from that very
+//! borrow, by its owner, who does not use it until he has taken them back: `lend` keeps the machine borrowed, and `outside` its mutator. The
+//! two never overlap: the context is reached through the mutator's pointer, the rest of the machine through the machine's.
+//!
+//! **Invariant:** a step that is outside holds no value that it uses afterwards, but those that the machine and the context keep. So what gives
+//! values out, [`Machine::outcome`] and [`Mutator::unrooted`], gives them [`Unrooted`]: the compiler refuses one that is held across.
+#![expect(unsafe_code, reason = "the collector looks at a machine that its step has borrowed")]
+
+use crate::machine::Machine;
+use crate::machine::enter::slots_of;
+use crate::primitive::Function;
+use core::ptr::NonNull;
+use kyocho_heap::heap::context::Lender;
+use kyocho_heap::heap::{Marker, Mutator, ThreadContext, Unrooted};
+use kyocho_heap::raise::Result;
+use kyocho_heap::value::Value;
+
+/// What a step outside has laid out for the collector.
+#[derive(Clone, Copy, Debug)]
+pub struct HandOver {
+    context: NonNull<ThreadContext>,
+    machine: NonNull<Machine>,
+}
+
+impl HandOver {
+    /// Of a context in a mutator that its machine has lent.
+    ///
+    /// # Panics
+    /// The mutator was not lent: the collector would not know how far the stack is used.
+    pub fn of(context: &ThreadContext) -> Self {
+        let machine =
+            context.lender.machine().expect("only a call whose frame the machine knows leaves");
+        Self { context: NonNull::from(context), machine }
+    }
+
+    /// Marks what the context and the machine keep.
+    ///
+    /// # Safety
+    /// The world is stopped, and the step that laid this out is outside.
+    pub unsafe fn trace(self, marker: &mut Marker) {
+        // SAFETY: the step that shares this borrow only reads while it is outside.
+        let context = unsafe { self.context.as_ref() };
+        context.trace(marker);
+        // SAFETY: the step has lent the machine's mutator, and uses nothing else of it before it is back.
+        unsafe { trace_rest(self.machine, marker) };
+    }
+}
+
+impl Machine {
+    /// Lends its mutator, with which `work` may go outside or pause. The machine must be such as [`trace`](Self::trace) finds it: the frame that it
+    /// is in, and what is pending, are known.
+    #[inline(always)]
+    pub(super) fn lend<T>(&mut self, work: impl FnOnce(&mut Mutator) -> T) -> T {
+        let machine = NonNull::from(self);
+        // SAFETY: the pointer is the borrow that this was called with, which lasts until it returns.
+        let mutator = unsafe { &mut (*machine.as_ptr()).mutator };
+        mutator.context.lender = Lender::of(machine);
+        let result = work(mutator);
+        mutator.context.lender = Lender::default();
+        result
+    }
+
+    /// Calls a primitive.
+    #[inline(always)]
+    pub(super) fn call_primitive(&mut self, function: Function, arguments: &[Value]) -> Result {
+        self.lend(|mutator| function(mutator, arguments))
+    }
+
+    /// Runs `call`, which touches nothing of Lisp and may block in the kernel, where the machine has stopped.
+    pub fn leave<T>(&mut self, call: impl FnOnce() -> T) -> T {
+        self.lend(|mutator| mutator.outside(call))
+    }
+
+    /// What the first procedure returned, or what nobody handled, by why the machine has stopped.
+    pub fn outcome(&self) -> Unrooted<'_> {
+        Unrooted::new(self.outcome, self)
+    }
+
+    /// Marks everything that the machine holds. It stands, and its stack may move.
+    pub fn trace(&mut self, marker: &mut Marker) {
+        self.mutator.context.trace(marker);
+        if let Some(top) = self.top() {
+            let depth = self.stack.depth(self.frame);
+            self.stack.give_back(top);
+            self.frame = self.stack.frame_at(depth);
+        }
+        // SAFETY: the borrow is the caller's, and nothing else uses it meanwhile.
+        unsafe { trace_rest(NonNull::from(self), marker) };
+    }
+
+    /// How many words of the stack are used; none where the first procedure has returned.
+    fn top(&self) -> Option<usize> {
+        let depth = self.stack.depth(self.frame);
+        let slots = self.pending.unwrap_or_else(|| slots_of(self.frame));
+        (depth >= 2).then(|| (depth + slots).min(self.stack.words()))
+    }
+}
+
+/// Marks what a machine keeps beside its mutator.
+///
+/// # Safety
+/// Nobody uses the machine, its mutator aside, until this returns.
+unsafe fn trace_rest(machine: NonNull<Machine>, marker: &mut Marker) {
+    let machine = machine.as_ptr();
+    // SAFETY: a field beside the mutator, by the caller's promise.
+    marker.mark(unsafe { (*machine).outcome });
+    // SAFETY: as above.
+    marker.mark(unsafe { (*machine).underflow }.segment);
+    // SAFETY: as above.
+    if let Some(wait) = unsafe { (*machine).wait } {
+        marker.mark(wait.object);
+    }
+    // SAFETY: as above.
+    let held = unsafe { &(*machine).held };
+    held.iter().for_each(|&mutex| marker.mark(mutex));
+    // SAFETY: as above.
+    let frame = unsafe { (*machine).frame };
+    // SAFETY: as above.
+    let pending = unsafe { (*machine).pending };
+    // SAFETY: as above.
+    let stack = unsafe { &mut (*machine).stack };
+    let depth = stack.depth(frame);
+    if depth < 2 {
+        // It has finished.
+        return;
+    }
+    let slots = pending.unwrap_or_else(|| slots_of(frame));
+    stack.trace((depth + slots).min(stack.words()), marker);
+    let limit = stack.limit();
+    // SAFETY: as above.
+    unsafe { (*machine).limit = limit };
+}

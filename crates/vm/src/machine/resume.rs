@@ -1,0 +1,151 @@
+//! Going on after an exception that nobody handled: what a debugger's user asks for.
+//!
+//! ```text
+//!  instruction raises -> %raise -> %uncaught     the evaluation ends; its continuation is kept
+//!        ^                                            |
+//!        `---- stub: `resume` <--- a value, or "again" '
+//! ```
+//!
+//! A raise at an instruction leaves the instruction's address above the frame (`enter.rs`), and what handles it would return to the
+//! frame's stub. A raise in a procedure's place would return as that procedure.
+
+use crate::compiler::instruction::{Instruction, Opcode};
+use crate::machine::access::{Frame, Pc};
+use crate::machine::{Exit, Machine, Next};
+use kyocho_heap::value::Value;
+
+/// What an evaluation was doing when it failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    /// Gives a value in place of what failed.
+    pub continuation: Value,
+    /// What was raised.
+    pub object: Value,
+    /// An instruction raised, which can be executed again.
+    pub is_at_instruction: bool,
+}
+
+/// A continuation that is given this executes again what raised.
+pub const AGAIN: Value = Value::UNBOUND;
+
+/// Words of stack that are kept at most; of a deeper recursion nothing is.
+const WORDS_MAX: usize = 1 << 17;
+
+impl Machine {
+    /// What was going on, after `Exit::Uncaught`. None where it is too much, or there is no memory for it. The
+    /// machine cannot run any more.
+    pub fn keep_failure(&mut self, object: Value) -> Option<Failure> {
+        // It stands in the call of `%uncaught`, which stands in the place of `%raise`.
+        let count = self.pending?;
+        if self.stack.depth(self.frame) > WORDS_MAX {
+            return None;
+        }
+        let back = Instruction(self.frame.return_pc().word(0)).opcode();
+        let is_at_instruction = back == Some(Opcode::Raised);
+        let (continuation, frame) = self.capture(self.frame, count).ok()?;
+        self.frame = frame;
+        Some(Failure { continuation, object, is_at_instruction })
+    }
+
+    /// The machine stops, or a value was returned to the stub of `frame`, which had raised.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn raised(&mut self, pc: Pc, frame: Frame) -> Result<Next, Exit> {
+        if let Some(exit) = self.stopped.take() {
+            return Err(exit);
+        }
+        let resumed = if pc == Pc::broken() { None } else { self.resume(frame) };
+        resumed.ok_or(Exit::Broken)
+    }
+
+    /// None where going on makes no sense.
+    fn resume(&mut self, frame: Frame) -> Option<Next> {
+        let code = self.code_of(frame)?;
+        let slots = code.frame_slots as isize;
+        let (fault, value) = (Pc::from_word(frame.value(slots).to_word()), frame.value(slots + 1));
+        code.position(fault.to_word())?;
+        if value == AGAIN {
+            return Some(Next { pc: fault, frame });
+        }
+        let instruction = fault.fetch();
+        let opcode = instruction.opcode()?;
+        let after = fault.at(instruction.length() as i32);
+        match Effect::of(opcode)? {
+            Effect::Value => frame.set(instruction.a(), value),
+            Effect::Nothing => {}
+            Effect::Result => return Some(self.give(frame, value)),
+            Effect::Jump { if_true } if value.is_true() == if_true => {
+                return Some(Next { pc: fault.at(instruction.c_signed().into()), frame });
+            }
+            Effect::Jump { .. } => {}
+        }
+        Some(Next { pc: after, frame })
+    }
+}
+
+/// What an instruction that raises does with a value that is given in its place.
+enum Effect {
+    /// It is written to the first operand: any value may stand there.
+    Value,
+    /// It is not needed.
+    Nothing,
+    /// It is the procedure's result.
+    Result,
+    /// It decides.
+    Jump { if_true: bool },
+}
+
+impl Effect {
+    /// None for those that never raise: they make what other instructions take for granted.
+    fn of(opcode: Opcode) -> Option<Self> {
+        Some(match opcode {
+            Opcode::LoadGlobal
+            | Opcode::CellRefChecked
+            | Opcode::Add
+            | Opcode::Subtract
+            | Opcode::Multiply
+            | Opcode::AddSmall
+            | Opcode::SubtractSmall
+            | Opcode::Quotient
+            | Opcode::Remainder
+            | Opcode::Modulo
+            | Opcode::Car
+            | Opcode::Cdr
+            | Opcode::Cadr
+            | Opcode::Cddr
+            | Opcode::VectorRef
+            | Opcode::RecordRef
+            | Opcode::Primitive0
+            | Opcode::Primitive1
+            | Opcode::Primitive2
+            | Opcode::PrimitiveN
+            | Opcode::Call
+            | Opcode::CallGlobal
+            | Opcode::CallKnown
+            | Opcode::CallSelf
+            | Opcode::CallSelfGlobal => Self::Value,
+            Opcode::SetGlobal | Opcode::VectorSet | Opcode::RecordSet => Self::Nothing,
+            Opcode::TailCall
+            | Opcode::TailCallGlobal
+            | Opcode::TailCallKnown
+            | Opcode::TailCallSelfGlobal => Self::Result,
+            Opcode::JumpIfLess
+            | Opcode::JumpIfLessEqual
+            | Opcode::JumpIfEqual
+            | Opcode::JumpIfLessSmall
+            | Opcode::JumpIfLessEqualSmall
+            | Opcode::JumpIfEqualSmall
+            | Opcode::JumpIfGreaterSmall
+            | Opcode::JumpIfGreaterEqualSmall => Self::Jump { if_true: true },
+            Opcode::JumpUnlessLess
+            | Opcode::JumpUnlessLessEqual
+            | Opcode::JumpUnlessEqual
+            | Opcode::JumpUnlessLessSmall
+            | Opcode::JumpUnlessLessEqualSmall
+            | Opcode::JumpUnlessEqualSmall
+            | Opcode::JumpUnlessGreaterSmall
+            | Opcode::JumpUnlessGreaterEqualSmall => Self::Jump { if_true: false },
+            _ => return None,
+        })
+    }
+}
