@@ -45,7 +45,7 @@ use crate::processor::trace::{Trace, What};
 pub(crate) use crate::protocol::attention;
 use crate::protocol::attention::Sleeper;
 use crate::protocol::bias::{Member, Presence};
-use crate::protocol::inbox::Inbox;
+use crate::protocol::inbox::{self, Inbox, Link};
 
 mod home;
 mod idle;
@@ -267,15 +267,24 @@ impl Vp {
 
     // ----- from outside ------------------------------------------------------------------------
 
-    /// Puts `record`, for which [`inbox::ask`] told the caller to, into the inbox.
-    pub(crate) fn receive(&self, record: &'static Record) {
-        self.inbox.put(record);
+    /// Puts what is asked of a record into the inbox; if that is closed, into that of its home.
+    pub(crate) fn receive(&self, link: Link<Record>) {
+        let record = link.record();
+        if let Err(link) = self.inbox.put(link) {
+            return forward(link);
+        }
         self.alert(attention::INBOX);
         if record.effective_level() > Priority::NORMAL.level() {
             // It may outrank what runs there: the monitor sees to it that it is noticed, and that the host knows.
             self.reflected.announce(record.effective_level());
             self.shared().monitor.poke();
         }
+    }
+
+    /// Takes no more messages: it has stopped. What is left is for microprocesses that have ended with
+    /// their run, or that have their slots from one and another home.
+    pub(crate) fn close_inbox(&self) {
+        self.inbox.close(forward);
     }
 
     /// Sets bits of `attention`; ends the idling of the holder.
@@ -335,6 +344,15 @@ impl Vp {
     /// Whether the holder sleeps, masked but in no section: for want of work, or because it stands aside.
     pub(crate) fn rests(&self) -> bool {
         attention::is_at_rest(self.attention.load(Ordering::SeqCst))
+    }
+}
+
+/// Sends on what came to a virtual processor that has stopped.
+#[cold]
+fn forward(link: Link<Record>) {
+    let record = link.record();
+    if let Some(link) = inbox::reconsider(link, || record.home().inbox.is_closed()) {
+        record.home().receive(link);
     }
 }
 
@@ -414,7 +432,7 @@ impl Masked<'_> {
 
     /// Handles the messages in the inbox, oldest first.
     fn drain(self) {
-        self.vp().inbox.drain(|record| self.handle(record));
+        self.vp().inbox.drain(|link| self.handle(link));
     }
 
     /// Takes a free slot of `class`; `None` when there is no memory for more.

@@ -1,11 +1,21 @@
-//! How everybody else asks something of the holder of a virtual processor: bits in a record, and a lock-free stack of such records.
+//! How everybody else asks something of the holder of a virtual processor: bits in a record, and a
+//! lock-free stack of such records.
 //!
 //! ```text
-//!   post: bits |= what | LINKED ── was LINKED clear? ──► put it into the inbox of its home
-//!   holder: takes the whole stack, turns it round, and for each record: bits = 0, does what they said
+//!   post: bits |= what | LINKED ── was LINKED clear? ──► Link ── put into the inbox of its home
+//!   holder: takes the whole stack, turns it round, and for each Link: bits = 0, does what they said
 //! ```
 //!
-//! **Invariant:** a record whose `LINKED` bit is set is in one inbox, or on its way into or out of one; `next` is its owner's meanwhile.
+//! The inbox of a virtual processor that has stopped is *closed*. A link that finds it so is
+//! [reconsidered](reconsider): a record of an ended run is asked for nothing, but its slot may have
+//! become another microprocess's, with another home.
+//!
+//! **Invariant:** the `LINKED` bit of a record is set exactly while there is a [`Link`] to it, or
+//! while it is in an inbox. `next` is the owner's of that meanwhile. Nobody but the owner of the link
+//! can clear the bit, and a link that is dropped clears it. So a record never keeps the bit when its
+//! last message is gone: the next user of the slot can be posted to.
+//!
+//! (`tests/models/inbox.rs` runs this file in every order.)
 #![expect(unsafe_code, reason = "follows pointers to records, which live for ever")]
 
 use core::ptr;
@@ -23,15 +33,61 @@ pub(crate) trait Posted: Sized + 'static {
     fn next(&self) -> &AtomicPtr<Self>;
 }
 
-/// Adds `bits` to what is asked of `record`; whether the caller has to put it into the inbox of its home.
-#[inline]
-pub(crate) fn ask<R: Posted>(record: &R, bits: u32) -> bool {
-    record.bits().fetch_or(bits | LINKED, Ordering::AcqRel) & LINKED == 0
+/// A message to a record: what its bits ask. There is one at a time.
+#[must_use = "it is put into the inbox of the record's home, or answered"]
+pub(crate) struct Link<R: Posted>(&'static R);
+
+impl<R: Posted> Link<R> {
+    /// The record that is asked.
+    #[inline]
+    pub(crate) fn record(&self) -> &'static R {
+        self.0
+    }
+
+    /// Takes what is asked: from here on the record may be put into an inbox again.
+    #[inline]
+    pub(crate) fn answer(self) -> u32 {
+        let record = self.into_record();
+        record.bits().swap(0, Ordering::AcqRel) & !LINKED
+    }
+
+    /// The record, whose bit stays set.
+    #[inline]
+    fn into_record(self) -> &'static R {
+        let record = self.0;
+        core::mem::forget(self);
+        record
+    }
 }
 
-/// Takes what is asked of `record`, which has just left an inbox: from here on it may be put into one again.
-pub(crate) fn answer<R: Posted>(record: &R) -> u32 {
-    record.bits().swap(0, Ordering::AcqRel) & !LINKED
+impl<R: Posted> Drop for Link<R> {
+    fn drop(&mut self) {
+        // Nothing is done about it, but the record can be asked again.
+        self.0.bits().swap(0, Ordering::AcqRel);
+    }
+}
+
+/// Adds `bits` to what is asked of `record`. The caller gets the link if there was none: it goes into
+/// the inbox of the record's home.
+#[inline]
+pub(crate) fn ask<R: Posted>(record: &'static R, bits: u32) -> Option<Link<R>> {
+    let was_linked = record.bits().fetch_or(bits | LINKED, Ordering::AcqRel) & LINKED != 0;
+    if was_linked { None } else { Some(Link(record)) }
+}
+
+/// Answers `link`, whose inbox is closed: the run of whoever was asked has ended. `home_is_closed` tells
+/// whether the same holds for the record's home, which may be another one by now. If it does not, what
+/// was asked is asked again: some of it may be for the next user of the slot.
+///
+/// The next user is asked after its home was opened, and the answer shows what was asked before. So
+/// whatever is dropped here was asked of a microprocess of an ended run.
+pub(crate) fn reconsider<R: Posted>(
+    link: Link<R>,
+    home_is_closed: impl FnOnce() -> bool,
+) -> Option<Link<R>> {
+    let record = link.record();
+    let bits = link.answer();
+    if home_is_closed() { None } else { ask(record, bits) }
 }
 
 /// Records of which something is asked.
@@ -43,22 +99,56 @@ impl<R: Posted> Inbox<R> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Adds `record`, for which [`ask`] told the caller to.
-    pub(crate) fn put(&self, record: &'static R) {
-        let entry = ptr::from_ref(record).cast_mut();
+    /// The head of a closed one; no record has this address.
+    const fn closed() -> *mut R {
+        ptr::without_provenance_mut(1)
+    }
+
+    /// Adds what `link` is for. Gives it back if the inbox is closed.
+    pub(crate) fn put(&self, link: Link<R>) -> Result<(), Link<R>> {
+        let entry = ptr::from_ref(link.record()).cast_mut();
         let mut head = self.0.load(Ordering::Relaxed);
-        loop {
-            record.next().store(head, Ordering::Relaxed);
+        while head != Self::closed() {
+            link.record().next().store(head, Ordering::Relaxed);
             match self.0.compare_exchange_weak(head, entry, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return,
+                Ok(_) => {
+                    let _is_in_the_inbox = link.into_record();
+                    return Ok(());
+                }
                 Err(now) => head = now,
             }
         }
+        Err(link)
     }
 
-    /// Takes all records out; `handle` gets them, oldest first.
-    pub(crate) fn drain(&self, handle: impl Fn(&'static R)) {
-        let mut newest = self.0.swap(ptr::null_mut(), Ordering::Acquire);
+    /// Takes all links out; `handle` gets them, oldest first. By the holder: it is open.
+    pub(crate) fn drain(&self, handle: impl Fn(Link<R>)) {
+        let newest = self.0.swap(ptr::null_mut(), Ordering::Acquire);
+        debug_assert!(newest != Self::closed(), "the holder has stopped");
+        Self::handle_all(newest, handle);
+    }
+
+    /// Takes no more from here on; `handle` gets what is left. There is no holder any more.
+    pub(crate) fn close(&self, handle: impl Fn(Link<R>)) {
+        let newest = self.0.swap(Self::closed(), Ordering::AcqRel);
+        if newest != Self::closed() {
+            Self::handle_all(newest, handle);
+        }
+    }
+
+    /// Whether it takes no more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.load(Ordering::Acquire) == Self::closed()
+    }
+
+    /// Takes messages again, for the next run.
+    pub(crate) fn reopen(&self) {
+        debug_assert!(self.is_closed(), "its last run has stopped");
+        self.0.store(ptr::null_mut(), Ordering::Release);
+    }
+
+    fn handle_all(newest: *mut R, handle: impl Fn(Link<R>)) {
+        let mut newest = newest;
         let mut oldest = ptr::null_mut::<R>();
         // SAFETY: records live for ever; those in the list are linked through `next`, which only
         // we follow or change until their LINKED bit is cleared.
@@ -71,7 +161,8 @@ impl<R: Posted> Inbox<R> {
         // SAFETY: as above.
         while let Some(record) = unsafe { oldest.as_ref() } {
             oldest = record.next().load(Ordering::Relaxed);
-            handle(record);
+            // The bit was set when it was put in, and this is its only link.
+            handle(Link(record));
         }
     }
 }

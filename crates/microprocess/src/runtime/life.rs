@@ -152,6 +152,8 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
         port.quiesce();
         port.put();
     }
+    // Before the slots are given back: the next user of one must be able to get messages.
+    shared.vps().iter().for_each(|vp| vp.close_inbox());
     space::leave(shared);
     shared.vps().iter().for_each(|vp| vp.bell.take_down());
     fork::leave();

@@ -4,7 +4,7 @@ use loom::cell::UnsafeCell;
 use loom::thread::spawn;
 
 use crate::inbox::attention::{IDLE, INBOX, Sleeper, claim, raise, release, rest, rise, take};
-use crate::inbox::real::{Inbox, Posted, answer, ask};
+use crate::inbox::real::{Inbox, Link, Posted, ask};
 use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings};
 use crate::prim::cell::Cell;
 use crate::turn::Turn;
@@ -86,8 +86,8 @@ impl Home {
     }
 
     /// As `Vp::receive`.
-    fn receive(&self, record: &'static Record) {
-        self.inbox.put(record);
+    fn receive(&self, link: Link<Record>) {
+        assert!(self.inbox.put(link).is_ok(), "it is open");
         if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
             self.turn.rouse();
         }
@@ -103,8 +103,9 @@ impl Home {
             record.run_if_parked();
         }
         if take(&self.attention) & INBOX != 0 {
-            self.inbox.drain(|record| {
-                answer(record);
+            self.inbox.drain(|link| {
+                let record = link.record();
+                link.answer();
                 record.run_if_parked();
             });
         }
@@ -141,14 +142,12 @@ fn moves(home: &Home, record: &'static Record) -> bool {
 
 /// As `Record::post_from`.
 fn post_from(home: &Home, record: &'static Record, way: Way) {
-    if !ask(record, WAKE) {
-        return;
-    }
+    let Some(link) = ask(record, WAKE) else { return };
     if (way.moves)(home, record) {
-        answer(record);
+        link.answer();
         record.run_if_parked();
     } else {
-        home.receive(record);
+        home.receive(link);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings};
 use crate::turn::Turn;
 use crate::{explore, for_ever, must_fail};
 use attention::{IDLE, INBOX, Sleeper, raise, rest, rise, take};
-use real::{Inbox, Posted, answer, ask};
+use real::{Inbox, Link, Posted, ask};
 
 /// What two posters may ask of a record.
 const FIRST: u32 = 2;
@@ -80,11 +80,10 @@ impl Home {
     fn post(&self, record: &'static Record, what: u32) {
         // SAFETY: each poster has a cell of its own.
         record.said[usize::from(what == SECOND)].with_mut(|said| unsafe { *said = what });
-        if ask(record, what) {
-            self.inbox.put(record);
-            if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
-                self.turn.rouse();
-            }
+        let Some(link) = ask(record, what) else { return };
+        assert!(self.inbox.put(link).is_ok(), "it is open");
+        if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
+            self.turn.rouse();
         }
     }
 
@@ -108,8 +107,9 @@ impl Home {
 
     fn answer_all(&self, way: Way) -> u32 {
         let done = Cell::new(0);
-        self.inbox.drain(|record| {
-            let bits = (way.answer)(record);
+        self.inbox.drain(|link| {
+            let record = link.record();
+            let bits = (way.answer)(link);
             record.check(bits);
             done.set(done.get() + bits);
         });
@@ -121,10 +121,10 @@ impl Home {
 #[derive(Clone, Copy)]
 struct Way {
     rest: fn(&AtomicU32, u32) -> bool,
-    answer: fn(&Record) -> u32,
+    answer: fn(Link<Record>) -> u32,
 }
 
-const REAL: Way = Way { rest, answer };
+const REAL: Way = Way { rest, answer: Link::answer };
 
 /// Two ask something of one record, or of one each.
 fn two_posters(shared_record: bool, way: Way) {
@@ -170,8 +170,10 @@ fn a_holder_that_rests_over_a_message_is_caught() {
 }
 
 /// Mutant: leaves the link, as if the record were still in the inbox.
-fn keeps_the_link(record: &Record) -> u32 {
-    record.bits.fetch_and(real::LINKED, Ordering::AcqRel) & !real::LINKED
+fn keeps_the_link(link: Link<Record>) -> u32 {
+    let bits = link.record().bits.fetch_and(real::LINKED, Ordering::AcqRel);
+    core::mem::forget(link);
+    bits & !real::LINKED
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! | [`claim`] | `claim.rs` | a look before the claim; a look that ignores the mask, or the program counter |
 //! | [`turn`] | `turn.rs` | a wait that does not compare, a look that does not acquire; relaxed orderings |
 //! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
+//! | [`closed`] | `inbox.rs` | an inbox that is not closed; a message that is dropped there, or only where the home is the same; relaxed orderings |
 //! | [`idle`] | `attention.rs`, `inbox.rs` | a look at a sleeping holder's without a claim, or before it; a holder that rises without waiting; relaxed orderings |
 //! | [`pool`] | `pool.rs` | a head without a tag |
 //! | [`tenure`] | `tenure.rs` | a state that is set before the home; an id that is not ended first; relaxed orderings |
@@ -46,6 +47,7 @@ pub mod task;
 mod bell;
 mod bias;
 mod claim;
+mod closed;
 mod idle;
 mod inbox;
 mod inheritance;

@@ -12,7 +12,7 @@ use core::cell::Cell;
 use loom::thread::spawn;
 
 use crate::inbox::attention::{self, IDLE, INBOX, Sleeper, raise, rest, rise, take};
-use crate::inbox::real::{Inbox, Posted, answer, ask};
+use crate::inbox::real::{Inbox, Posted, ask};
 use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings, order_stores};
 use crate::record::State;
 use crate::turn::Turn;
@@ -106,11 +106,10 @@ impl Home {
     // ----- from outside
 
     fn post(&'static self, bits: u32) {
-        if ask(&self.record, bits) {
-            self.inbox.put(&self.record);
-            if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
-                self.turn.rouse();
-            }
+        let Some(link) = ask(&self.record, bits) else { return };
+        assert!(self.inbox.put(link).is_ok(), "it is open");
+        if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
+            self.turn.rouse();
         }
     }
 
@@ -129,7 +128,7 @@ impl Home {
 
     fn serve(&'static self) {
         if take(&self.attention) & INBOX != 0 {
-            self.inbox.drain(|record| self.handle(answer(record)));
+            self.inbox.drain(|link| self.handle(link.answer()));
         }
     }
 

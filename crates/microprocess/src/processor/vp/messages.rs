@@ -8,17 +8,18 @@ use crate::processor::inherit;
 use crate::processor::record::{Kind, Record, State, remote};
 use crate::processor::scheduler::Arrival;
 use crate::processor::trace::What;
-use crate::protocol::inbox;
+use crate::protocol::inbox::Link;
 
 impl Masked<'_> {
-    /// Does what messages for `record` ask for.
-    pub(crate) fn handle(self, record: &'static Record) {
+    /// Does what a message asks for.
+    pub(crate) fn handle(self, link: Link<Record>) {
+        let record = link.record();
         let home = record.home();
         if !ptr::eq(home, self.vp()) {
             // It moved while the message was under way.
-            return home.receive(record);
+            return home.receive(link);
         }
-        let bits = inbox::answer(record);
+        let bits = link.answer();
         if bits & remote::ARRIVE != 0 {
             record.state.set(State::Runnable);
             self.queue().push(record, Arrival::Moved);
