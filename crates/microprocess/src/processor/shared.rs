@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     /// Virtual processors whose holders sleep for want of work.
     pub(crate) idle: AtomicU32,
-    /// Advances whenever one falls idle or wakes.
+    /// Advances whenever one is about to fall idle, or wakes.
     idle_changes: AtomicU64,
     /// Kernel threads that lost their virtual processor and have not asked for one since.
     in_kernel: AtomicU32,
@@ -226,11 +226,17 @@ impl Shared {
 
     // ----- idling ------------------------------------------------------------------------------
 
+    /// A virtual processor is about to show that it is idle.
+    ///
+    /// Before it does: what it woke is to show in `idle_changes` to whoever sees it idle.
+    pub(crate) fn announce_idle(&self) {
+        self.idle_changes.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// `vp` has nothing to do until `deadline_ns`.
     pub(crate) fn enter_idle(&'static self, vp: &Vp, deadline_ns: Option<u64>) {
         vp.next_deadline_ns.store(deadline_ns.unwrap_or(NEVER_NS), Ordering::Release);
         self.idle.fetch_add(1, Ordering::SeqCst);
-        self.idle_changes.fetch_add(1, Ordering::SeqCst);
         if deadline_ns.is_none() {
             self.detect_deadlock();
         }
@@ -254,8 +260,8 @@ impl Shared {
 
     /// Ends the run if nothing runs, nothing is under way, and nobody is left to change that.
     ///
-    /// Virtual processors are looked at one after the other; a wake from one that was not yet looked at to one that was shows
-    /// in `idle_changes`.
+    /// Virtual processors are looked at one after the other. One that was not looked at yet may wake one
+    /// that was, and be idle when its turn comes; then it has advanced `idle_changes` in between.
     pub(crate) fn detect_deadlock(&'static self) {
         let before = self.idle_changes.load(Ordering::SeqCst);
         let nothing_comes = self.in_kernel.load(Ordering::SeqCst) == 0

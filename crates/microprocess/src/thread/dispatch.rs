@@ -101,6 +101,7 @@ fn idle(thread: &'static KernelThread, vp: Masked<'_>) {
     vp.current.set(None);
     let deadline_ns = vp.own().timers.least();
     let rest = vp.settle_rest();
+    vp.shared().announce_idle();
     if !attention::rest(&vp.attention, attention::IDLE) {
         return;
     }
