@@ -344,17 +344,21 @@ impl Runtime {
         let (reflection, means) = reflection::settle(self.reflection);
         let limits = self.limits;
         let options = Options { detection, limits, reflection, means, concurrency };
-        let shared = Shared::new(self.virtual_processors, cpus, options, &DISPATCHER);
+        let shared = Shared::take(self.virtual_processors, cpus, options, &DISPATCHER);
         set_slices(shared, self.slice_ns);
         if let Some(factory) = &self.scheduler {
             install_schedulers(shared, factory);
         }
-        let mut result = None;
-        let place = &mut result;
+        let (mut main, mut result) = (Some(main), None);
+        let (main, place) = (&mut main, &mut result);
         let body = move || {
+            let main = main.take().expect("main runs once");
             *place = Some(catch_unwind(AssertUnwindSafe(main)));
             local::end(schedule::current());
             instruments::release(shared);
+            // Never left: with events unmasked, it could be preempted between the end of the run and its
+            // own. It would be abandoned there, with its kernel thread and this run's shared part.
+            let _until_it_is_gone = schedule::mask();
             shared.end(outcome::FINISHED);
         };
         start_main(shared, body);
@@ -365,6 +369,7 @@ impl Runtime {
         let mut watchers = Watchers::new(seats);
         if let Err(errno) = start_threads(shared, &mut watchers) {
             stop(shared, watchers);
+            shared.keep();
             panic!("no kernel threads to start with: {errno}");
         }
         let serving = self
@@ -377,7 +382,8 @@ impl Runtime {
         tracing::debug!(deadlock = how == outcome::DEADLOCK, "runtime ends");
         let deadlock = (how == outcome::DEADLOCK).then(|| Deadlock { waiting: waiting_in(shared) });
         trace::write_file();
-        stop(shared, watchers);
+        let threads_left = stop(shared, watchers);
+        shared.put_back(threads_left);
         match (deadlock, result) {
             (Some(deadlock), _) => Err(deadlock),
             (None, Some(Ok(value))) => Ok(value),
@@ -480,3 +486,6 @@ pub fn concurrency() -> usize {
     section.leave();
     shared.concurrency()
 }
+
+#[cfg(test)]
+mod tests;

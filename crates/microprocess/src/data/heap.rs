@@ -90,6 +90,11 @@ impl<K, R: Linked<K>> Heap<R, K> {
         Self { root: Cell::new(None), kind: PhantomData }
     }
 
+    /// Forgets all elements: each [forgets](Links::forget) its links before it is added anywhere.
+    pub(crate) fn clear(&self) {
+        self.root.set(None);
+    }
+
     /// The element with the least key.
     #[inline]
     pub(crate) fn first(&self) -> Option<&'static R> {

@@ -40,6 +40,12 @@ impl<R: Queued> RunQueue<R> {
         }
     }
 
+    /// Forgets all elements: nobody else refers to them by their links.
+    pub(crate) fn clear(&self) {
+        self.occupied.set(0);
+        self.levels.iter().for_each(|level| level.first.set(None));
+    }
+
     /// Appends `element` behind its equals.
     #[inline]
     pub(crate) fn push(&self, element: &'static R, level: u8) {

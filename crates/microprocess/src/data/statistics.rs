@@ -69,6 +69,18 @@ impl Counters {
         }
     }
 
+    /// Counts from 0 again.
+    pub(crate) fn reset(&self) {
+        let Self { switches, spawned, ended, blocked, unblocked, resumed, preempted, .. } = self;
+        let Self { shared, gathered, travels, completed, timers, aside, served, .. } = self;
+        for counter in [switches, spawned, ended, blocked, unblocked, resumed, preempted] {
+            counter.reset();
+        }
+        for counter in [shared, gathered, travels, completed, timers, aside, served] {
+            counter.reset();
+        }
+    }
+
     /// What has been counted so far.
     pub(crate) fn read(&self) -> Statistics {
         Statistics {

@@ -12,7 +12,6 @@
 //! a thousand switches, and the number is bounded by what the runtime was built for.
 
 use core::fmt;
-use std::sync::PoisonError;
 
 use crate::policy::configuration;
 use crate::processor::vp::attention;
@@ -67,13 +66,12 @@ pub fn set_concurrency(count: usize) -> Result<(), ConcurrencyError> {
         return Err(ConcurrencyError { asked: count, most });
     }
     // One change at a time.
-    let configuration = configuration::of(shared);
-    let changing = configuration.scheduler.lock().unwrap_or_else(PoisonError::into_inner);
-    shared.set_concurrency(count);
-    for vp in shared.vps() {
-        // Who retires sends everybody away; who stays shares with those who begin.
-        vp.alert(attention::RECONSIDER | attention::SPREAD);
-    }
-    drop(changing);
+    configuration::of(shared).change(|_| {
+        shared.set_concurrency(count);
+        for vp in shared.vps() {
+            // Who retires sends everybody away; who stays shares with those who begin.
+            vp.alert(attention::RECONSIDER | attention::SPREAD);
+        }
+    });
     Ok(())
 }

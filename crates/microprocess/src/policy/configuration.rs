@@ -3,6 +3,8 @@
 use core::ptr;
 use std::sync::{Mutex, PoisonError};
 
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+
 use crate::policy::scheduler::Factory;
 use crate::processor::shared::Shared;
 use crate::wait::sync::Mutex as RuntimeMutex;
@@ -12,7 +14,20 @@ pub(crate) struct Configuration {
     of: &'static Shared,
     /// Makes user schedulers for virtual processors; `None`: the built-in one, or those that it was built with. Held while
     /// schedulers or the number of virtual processors are changed.
-    pub(crate) scheduler: RuntimeMutex<Option<Factory>>,
+    scheduler: RuntimeMutex<Option<Factory>>,
+    /// How many microprocesses change something, or wait for that.
+    changing: AtomicUsize,
+}
+
+impl Configuration {
+    /// Calls `change` while nobody else changes anything. By a microprocess.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Option<Factory>)) {
+        self.changing.fetch_add(1, Ordering::SeqCst);
+        let mut scheduler = self.scheduler.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut scheduler);
+        drop(scheduler);
+        self.changing.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Those that were asked for, one for each shared part of a runtime.
@@ -25,7 +40,15 @@ pub(crate) fn of(shared: &'static Shared) -> &'static Configuration {
         return known;
     }
     let scheduler = RuntimeMutex::new(None);
-    let made: &'static Configuration = Box::leak(Box::new(Configuration { of: shared, scheduler }));
+    let changing = AtomicUsize::new(0);
+    let made: &'static Configuration =
+        Box::leak(Box::new(Configuration { of: shared, scheduler, changing }));
     all.push(made);
     made
+}
+
+/// The run of `shared` has ended. Where it did so in the middle of a change, whoever has `shared` next gets another configuration.
+pub(crate) fn leave(shared: &'static Shared) {
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|known| !ptr::eq(known.of, shared) || known.changing.load(Ordering::SeqCst) == 0);
 }

@@ -131,6 +131,12 @@ impl Bell {
         }
     }
 
+    /// As it was at first: it has been taken down.
+    pub(crate) fn renew(&self) {
+        self.rests_here.store(0, Ordering::SeqCst);
+        self.shy.store(0, Ordering::Relaxed);
+    }
+
     /// Its number; taken from `hall` when it is asked for the first time. By the holder, masked.
     pub(crate) fn number(&self, hall: &'static Hall) -> Option<u32> {
         match self.number.load(Ordering::Relaxed) {

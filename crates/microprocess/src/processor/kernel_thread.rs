@@ -462,6 +462,7 @@ impl KernelThread {
         self.hold.renew();
         self.turn.renew();
         self.running.set(None);
+        self.nominated.store(ptr::null_mut(), Ordering::Relaxed);
         self.stacks.set(None);
         self.tid.store(0, Ordering::Relaxed);
         self.vp_word.store(ptr::null_mut(), Ordering::Relaxed);

@@ -492,6 +492,9 @@ impl ReadyQueue {
                 retire(installed);
             }
         }
+        self.built_in.clear();
+        self.control.fault.store(0, Ordering::Relaxed);
+        self.control.seeks_work.store(false, Ordering::Relaxed);
     }
 
     /// The name of the user scheduler. By the holder, masked.

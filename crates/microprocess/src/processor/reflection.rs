@@ -148,6 +148,12 @@ impl Reflected {
         Self { level: AtomicU8::new(normal), announced: AtomicU8::new(0) }
     }
 
+    /// As it was at first.
+    pub(crate) fn renew(&self) {
+        self.level.store(Priority::NORMAL.level(), Ordering::Relaxed);
+        self.announced.store(0, Ordering::Relaxed);
+    }
+
     /// What holders are told.
     pub(crate) fn level(&self) -> u8 {
         self.level.load(Ordering::Relaxed)

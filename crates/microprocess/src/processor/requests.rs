@@ -34,6 +34,13 @@ impl MonitorRequests {
         }
     }
 
+    /// As they were at first: no monitor runs.
+    pub(crate) fn renew(&self) {
+        self.word.store(0, Ordering::SeqCst);
+        self.planned_ns.store(NEVER_NS, Ordering::SeqCst);
+        self.calls.store(false, Ordering::SeqCst);
+    }
+
     /// Makes it look now. Neither allocates nor waits.
     pub(crate) fn poke(&self) {
         if self.word.swap(1, Ordering::SeqCst) == 0 {
@@ -83,6 +90,14 @@ impl MakerRequests {
             tid: AtomicU32::new(0),
             is_raised: AtomicBool::new(false),
         }
+    }
+
+    /// As they were at first: no maker runs.
+    pub(crate) fn renew(&self) {
+        self.word.store(0, Ordering::SeqCst);
+        self.wanted.store(SPARES_MIN, Ordering::SeqCst);
+        self.tid.store(0, Ordering::SeqCst);
+        self.is_raised.store(false, Ordering::SeqCst);
     }
 
     /// Its number, once it runs.

@@ -36,6 +36,13 @@ impl Sentinel {
         }
     }
 
+    /// As it was at first: no sentinel runs.
+    pub(crate) fn renew(&self) {
+        self.asleep.store(0, Ordering::SeqCst);
+        self.tid.store(0, Ordering::SeqCst);
+        self.nomination.store(nomination::NONE, Ordering::SeqCst);
+    }
+
     /// Its number, once it runs.
     pub(crate) fn id(&self) -> Option<ThreadId> {
         Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid != 0).map(ThreadId::new)

@@ -1,7 +1,7 @@
 //! What the virtual processors of one runtime share.
 
 use core::{mem, ptr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kyocho_sys::error::Errno;
 use kyocho_sys::futex;
@@ -38,7 +38,7 @@ pub(crate) mod outcome {
 }
 
 /// How a runtime was asked to be.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) detection: Detection,
     pub(crate) limits: Limits,
@@ -48,7 +48,10 @@ pub(crate) struct Options {
     pub(crate) concurrency: usize,
 }
 
-/// What the virtual processors of one runtime share. Lives for ever.
+/// What the virtual processors of one runtime share. Lives for ever: handles and records may refer to it
+/// and to its virtual processors long after its run. A later run of the same kind gets it, if the
+/// earlier one left nothing that may come back. So a process has as many of a kind as ran side by side,
+/// and one more for each run that left something.
 pub(crate) struct Shared {
     vps: Vec<&'static Vp>,
     pub(crate) monitor: MonitorRequests,
@@ -65,9 +68,11 @@ pub(crate) struct Shared {
     /// Sources outside the runtime that may yet wake somebody.
     outside: AtomicU32,
     pub(crate) kernel_threads: AtomicU32,
+    /// How it was asked to be.
+    options: Options,
     pub(crate) detection: Detection,
     /// The CPUs its virtual processors may be pinned to; none where they are not pinned.
-    cpus: Vec<usize>,
+    cpus: Mutex<Arc<[usize]>>,
     /// How many virtual processors run; the others are retired.
     concurrency: AtomicUsize,
     pub(crate) limits: Limits,
@@ -82,20 +87,46 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A runtime with `count` virtual processors, not yet running.
+    /// A runtime with `count` virtual processors, not yet running: one that has ended, or a new one.
     ///
     /// `cpus` are those its virtual processors are pinned to, in turn; none when it is empty.
-    pub(crate) fn new(
+    pub(crate) fn take(
         count: usize,
         cpus: Vec<usize>,
         options: Options,
         dispatcher: &'static Dispatcher,
     ) -> &'static Self {
+        let suits = |ended: &&'static Self| {
+            ended.vps.len() == count
+                && ended.options == options
+                && ptr::eq(ended.dispatcher, dispatcher)
+        };
+        let ended = {
+            let mut ended = lock(&ENDED);
+            ended.iter().position(suits).map(|at| ended.swap_remove(at))
+        };
+        let shared = match ended {
+            Some(ended) => {
+                ended.renew();
+                ended
+            }
+            None => Self::new(count, options, dispatcher),
+        };
+        for vp in &shared.vps {
+            let cpu = cpus.get(vp.index % cpus.len().max(1));
+            vp.belong_to(shared, cpu.copied().unwrap_or(ANY_CPU));
+        }
+        *lock(&shared.cpus) = cpus.into();
+        shared.set_concurrency(options.concurrency);
+        shared
+    }
+
+    fn new(count: usize, options: Options, dispatcher: &'static Dispatcher) -> &'static Self {
         let Options { detection, limits, reflection, means, concurrency } = options;
         let vps: Vec<&'static Vp> = (0..count)
             .map(|index| &*Box::leak(Box::new(Vp::new(index, ptr::null_mut()))))
             .collect();
-        let shared = &*Box::leak(Box::new(Self {
+        Box::leak(Box::new(Self {
             vps,
             monitor: MonitorRequests::new(),
             maker: MakerRequests::new(),
@@ -106,8 +137,9 @@ impl Shared {
             in_kernel: AtomicU32::new(0),
             outside: AtomicU32::new(0),
             kernel_threads: AtomicU32::new(0),
+            options,
             detection,
-            cpus,
+            cpus: Mutex::new(Arc::new([])),
             concurrency: AtomicUsize::new(concurrency),
             limits,
             reflection,
@@ -115,13 +147,39 @@ impl Shared {
             spent_until_ns: AtomicU64::new(0),
             dispatcher,
             threads: Mutex::new(Vec::new()),
-        }));
-        for vp in &shared.vps {
-            let cpu = shared.cpus.get(vp.index % shared.cpus.len().max(1));
-            vp.belong_to(shared, cpu.copied().unwrap_or(ANY_CPU));
-        }
-        shared.set_concurrency(concurrency);
-        shared
+        }))
+    }
+
+    /// Makes it as it was at first. Its run has ended, and left nothing.
+    ///
+    /// `idle_changes` goes on: a look for deadlocks that began in the former run must not take one moment
+    /// of the former run and one of the next for the same.
+    fn renew(&'static self) {
+        self.vps.iter().for_each(|vp| vp.renew());
+        self.monitor.renew();
+        self.maker.renew();
+        self.outcome.store(outcome::RUNNING, Ordering::SeqCst);
+        self.stopping.store(false, Ordering::SeqCst);
+        self.idle.store(0, Ordering::SeqCst);
+        self.kernel_threads.store(0, Ordering::SeqCst);
+        self.spent_until_ns.store(0, Ordering::SeqCst);
+    }
+
+    /// Keeps the shared part of a run that could not begin: it is never used again.
+    pub(crate) fn keep(&'static self) {
+        lock(&LEFT).push(self);
+    }
+
+    /// Lets another run have the shared part of this one, which has stopped and left `threads_left`
+    /// kernel threads that carry microprocesses.
+    ///
+    /// It is never used again if something can come back to it: a kernel thread, which would be taken for
+    /// one of the next run, or a promise of a wake from outside, which would be counted there.
+    pub(crate) fn put_back(&'static self, threads_left: usize) {
+        let may_come_back = threads_left != 0
+            || self.in_kernel.load(Ordering::SeqCst) != 0
+            || self.outside.load(Ordering::SeqCst) != 0;
+        lock(if may_come_back { &LEFT } else { &ENDED }).push(self);
     }
 
     /// Virtual processor `index`, if it runs.
@@ -145,8 +203,8 @@ impl Shared {
         &self.vps
     }
 
-    pub(crate) fn cpus(&self) -> &[usize] {
-        &self.cpus
+    pub(crate) fn cpus(&self) -> Arc<[usize]> {
+        Arc::clone(&lock(&self.cpus))
     }
 
     /// The first holder of `vp`, which does not run yet. Allocates.
@@ -383,8 +441,15 @@ fn has_no_looker(vp: &Vp) -> bool {
 
 /// The runtimes that run.
 static RUNTIMES: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
-/// Those that have ended. Handles may refer to them for ever; who searches for memory that nobody refers to finds them here.
+/// Shared parts of runs that have ended, for the next runs.
 static ENDED: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
+/// Those that something may come back to: they are never used again. A tool that looks for lost memory
+/// finds them here.
+static LEFT: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn runtimes() -> MutexGuard<'static, Vec<&'static Shared>> {
     RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -406,7 +471,6 @@ impl Shared {
     }
 
     pub(crate) fn strike(&'static self) {
-        ENDED.lock().unwrap_or_else(PoisonError::into_inner).push(self);
         runtimes().retain(|shared| !ptr::eq(*shared, self));
     }
 }
@@ -443,7 +507,10 @@ impl Shared {
                 let home = record.home.address();
                 self.vps().iter().any(|vp| ptr::eq(*vp, home))
             };
-            tenure::is_of_run(|| is_used(record.state.get()), is_ours)
+            // A former run with the same virtual processors may have left records: those that were
+            // abandoned have no id, and finished ones are of no interest to the callers.
+            let is_anybodys = || record.id() != tenure::NOBODY;
+            tenure::is_of_run(|| is_used(record.state.get()), is_ours) && is_anybodys()
         })
     }
 }

@@ -185,6 +185,32 @@ impl Vp {
         self.cpu.store(cpu, Ordering::Relaxed);
     }
 
+    /// Makes it as it was at first, for the next run. It has stopped and nobody holds it; its inbox is
+    /// closed until the end of this.
+    ///
+    /// Kernel threads of no run may still have a reference to it, and tell it something at any time.
+    /// A bit of `attention` that comes so late makes the next holder look in vain.
+    pub(crate) fn renew(&'static self) {
+        // SAFETY: no holder is there.
+        unsafe { Masked::assume(self) }.own().renew();
+        self.current.set(None);
+        self.counters.reset();
+        self.trace.turn_off();
+        self.next_deadline_ns.store(NEVER_NS, Ordering::SeqCst);
+        self.attention.store(0, Ordering::SeqCst);
+        self.taking.store(false, Ordering::SeqCst);
+        self.stopped.store(0, Ordering::SeqCst);
+        self.starting.store(0, Ordering::SeqCst);
+        self.sentinel.renew();
+        self.seat.store(NO_SEAT, Ordering::SeqCst);
+        self.offers.store(false, Ordering::SeqCst);
+        self.offered.store(false, Ordering::SeqCst);
+        self.listing.renew();
+        self.bell.renew();
+        self.reflected.renew();
+        self.inbox.reopen();
+    }
+
     /// The CPU that its holders are pinned to, or [`ANY_CPU`].
     pub(crate) fn cpu(&self) -> usize {
         self.cpu.load(Ordering::Relaxed)

@@ -24,6 +24,7 @@ pub use snapshot::{Entry, Snapshot, Status, VirtualProcessor, snapshot};
 
 use crate::processor::record::State;
 use crate::processor::slot;
+use crate::protocol::tenure;
 use crate::thread::microprocess::Microprocess;
 
 /// Names a microprocess among all of the machine: `PID:LOCAL`.
@@ -95,6 +96,9 @@ impl Microprocess {
 /// The microprocess of this address space with that number, if it has not ended. Looks at every one.
 #[must_use]
 pub fn find(local: u64) -> Option<Microprocess> {
+    if local == tenure::NOBODY {
+        return None;
+    }
     let has_it = |record: &&'static crate::processor::record::Record| {
         record.id() == local && !matches!(record.state.get(), State::Free | State::Finished)
     };

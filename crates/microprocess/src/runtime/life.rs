@@ -13,6 +13,7 @@ use crate::events::detect::{self, Seat};
 use crate::events::maker;
 use crate::events::monitor;
 use crate::events::sentinel;
+use crate::policy::configuration;
 use crate::policy::scheduler::Factory;
 use crate::processor::overflow;
 use crate::processor::ready;
@@ -51,6 +52,8 @@ pub(super) fn set_slices(shared: &'static Shared, slice_ns: u64) {
 
 /// Puts the main microprocess into the first virtual processor's run queue, before anything runs.
 #[expect(unsafe_code, reason = "stands for a holder that is not there yet")]
+///
+/// `body` is small: it lies in the slot, so nothing is freed when it has returned, with events masked.
 pub(super) fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
     // SAFETY: nothing runs yet.
     let vp = unsafe { Masked::assume(shared.vps()[0]) };
@@ -66,7 +69,6 @@ pub(super) fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
 
 #[expect(unsafe_code, reason = "the main microprocess borrows from its caller")]
 fn spawn_main(record: &'static Record, body: impl FnOnce() + Send) -> kyocho_arch::Context {
-    let body: Box<dyn FnOnce() + Send + '_> = Box::new(body);
     // SAFETY: the slot was free. `run` returns after the virtual processors have stopped: either main has ended, or it never
     // runs again.
     unsafe { furnish::<_, ()>(record, body) }
@@ -126,8 +128,9 @@ pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) ->
 /// How long a virtual processor gets to stop by itself.
 const STOP_PATIENCE_NS: u64 = 1_000_000;
 
-/// Stops the virtual processors, joins the kernel threads and takes all slots back.
-pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
+/// Stops the virtual processors, joins the kernel threads and takes all slots back. Returns how many
+/// kernel threads are left: they carry microprocesses of this run, and sleep for ever.
+pub(super) fn stop(shared: &'static Shared, watchers: Watchers) -> usize {
     shared.stopping.store(true, Ordering::SeqCst);
     shared.monitor.poke();
     shared.maker.poke();
@@ -180,6 +183,8 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
     }
     // The maker is gone.
     slot::free::shrink();
+    configuration::leave(shared);
+    left
 }
 
 /// Whether nothing outside the slot of an abandoned microprocess points into it. What waits for an
@@ -190,5 +195,8 @@ fn is_unreferenced(record: &Record) -> bool {
         record.reason.get().kind,
         Kind::Nothing | Kind::Park | Kind::Sleep | Kind::Join | Kind::Bell
     );
-    record.is_stackless.get() || alone
+    // Whoever it waits for may be of another run, and wake it.
+    let is_joined_by_another_run =
+        record.joins.get().is_some_and(|joined| !joined.home().is_beside(record.home()));
+    record.is_stackless.get() || alone && !is_joined_by_another_run
 }

@@ -11,6 +11,7 @@ use real::{NOBODY, begin, end, is_of_run, renew, while_it_is};
 
 const FREE: u64 = 0;
 const USED: u64 = 1;
+const FINISHED: u64 = 2;
 /// The home in the run that has ended, and in the one that goes on.
 const OLD_HOME: u64 = 1;
 const NEW_HOME: u64 = 2;
@@ -108,6 +109,40 @@ fn renewals_whose_orderings_are_forgotten_are_caught() {
     must_fail(|| {
         forget_orderings();
         renewed_beside_a_walk(Record::renew);
+    });
+}
+
+/// The microprocess has finished in a former run with the same virtual processors. Its handle gives the
+/// slot back, and another run takes it, while the run that has those virtual processors now ends.
+fn given_back_beside_a_walk(renew: fn(&Record)) {
+    explore(None, move || {
+        let record = Record::of_the_old_run(FINISHED);
+        let walk = spawn(move || record.is_taken());
+        record.state.store(FREE, Ordering::Relaxed);
+        renew(record);
+        assert!(!walk.join().unwrap(), "the end of one run takes a microprocess of another");
+        assert_eq!(record.id.load(Ordering::Relaxed), NEW);
+    });
+}
+
+#[test]
+fn end_of_a_run_takes_nothing_that_a_former_one_with_its_processors_left() {
+    given_back_beside_a_walk(Record::renew);
+}
+
+#[test]
+fn a_slot_of_a_former_run_in_use_before_it_is_anybodys_is_caught() {
+    must_fail(|| given_back_beside_a_walk(Record::renew_state_first));
+}
+
+/// What a former run with the same virtual processors abandoned has no id: nobody takes it again.
+#[test]
+fn what_a_former_run_abandoned_is_not_taken_again() {
+    explore(None, || {
+        let record = Record::of_the_old_run(USED);
+        assert!(record.is_taken());
+        let walk = spawn(move || record.is_taken());
+        assert!(!record.is_taken() && !walk.join().unwrap(), "it is taken once");
     });
 }
 

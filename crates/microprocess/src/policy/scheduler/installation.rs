@@ -1,7 +1,7 @@
 //! Putting a user scheduler in its place while the runtime runs.
 
 use core::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{Fault, Scheduler};
 use crate::data::priority::Priority;
@@ -56,15 +56,14 @@ fn replace(factory: Option<Factory>) {
     let section = mask();
     let shared = section.vp.shared();
     section.leave();
-    let configuration = configuration::of(shared);
-    let mut scheduler = configuration.scheduler.lock().unwrap_or_else(PoisonError::into_inner);
-    for vp in shared.vps() {
-        let fresh = factory.as_ref().map(|factory| factory.make(vp.index));
-        vp.queue_control().offer(fresh.unwrap_or_else(|| Installed::new(None)));
-        vp.alert(attention::INSTALL);
-    }
-    *scheduler = factory;
-    drop(scheduler);
+    configuration::of(shared).change(|scheduler| {
+        for vp in shared.vps() {
+            let fresh = factory.as_ref().map(|factory| factory.make(vp.index));
+            vp.queue_control().offer(fresh.unwrap_or_else(|| Installed::new(None)));
+            vp.alert(attention::INSTALL);
+        }
+        *scheduler = factory;
+    });
     ready::free_retired();
 }
 

@@ -10,7 +10,7 @@ const WINDOW_NS: u64 = 100_000_000;
 const DEBT_WINDOWS_MAX: u64 = 10;
 
 /// What is settled for a runtime about its dealings with others.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// How long a virtual processor stands aside for other processes at a time.
     pub(crate) aside_max_ns: u64,

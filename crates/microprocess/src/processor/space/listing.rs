@@ -59,6 +59,14 @@ impl Listing {
         }
     }
 
+    /// As it was at first: it has no entry, and no holder.
+    pub(crate) fn renew(&self) {
+        self.published.store(NOTHING, Ordering::Relaxed);
+        self.contested.store(false, Ordering::Relaxed);
+        self.patience.set(Patience::NEW);
+        self.restless.set(false);
+    }
+
     /// Takes the entry of this index, before the virtual processor runs.
     pub(super) fn occupy(&self, index: usize, cpu: usize) {
         if let Ok(space) = space() {
@@ -200,7 +208,7 @@ impl Vp {
         let claims = space.table.claims(index, now_ns);
         let standing = standing(claim, claims.clone());
         listing.contested.store(standing != Standing::Alone, Ordering::Relaxed);
-        let better = better_cpu(claim, self.shared().cpus(), claims);
+        let better = better_cpu(claim, &self.shared().cpus(), claims);
         // What is seen twice is not just on its way elsewhere.
         let moves = better.filter(|_| listing.restless.replace(better.is_some()));
         if let Some(cpu) = moves {

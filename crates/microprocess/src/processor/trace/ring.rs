@@ -116,7 +116,8 @@ impl Trace {
         self.on.store(true, Ordering::Release);
     }
 
-    pub(super) fn turn_off(&self) {
+    /// Records nothing from here on.
+    pub(crate) fn turn_off(&self) {
         self.on.store(false, Ordering::Release);
     }
 

@@ -63,6 +63,18 @@ impl Own {
             timers: Heap::new(),
         }
     }
+
+    /// As it was at first, for the next run; ids go on. The queue has been cleared, and the free slots given back.
+    pub(super) fn renew(&self) {
+        self.chosen.set(None);
+        self.exiting.set(None);
+        self.blocked.set(None);
+        self.joins.set(None);
+        self.sleeper_leads.set(0);
+        self.unblocked_leads.set(0);
+        self.travelled_ns.set(0);
+        self.timers.clear();
+    }
 }
 
 /// Proof that the calling kernel thread holds a virtual processor, with events masked; dereferences to it.

@@ -15,6 +15,7 @@ use crate::processor::record::{Reason, Record, State};
 use crate::processor::shared::{self, Shared};
 use crate::processor::slot;
 use crate::processor::vp::Vp;
+use crate::protocol::tenure;
 
 /// An address space and its microprocesses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -157,6 +158,9 @@ fn entry_of(record: &'static Record, vps: &[&'static Vp]) -> Option<Entry> {
         return None;
     }
     let id = record.id();
+    if id == tenure::NOBODY {
+        return None;
+    }
     fence(Ordering::Acquire);
     let runs = || vps.iter().any(|vp| vp.current.get().is_some_and(|it| core::ptr::eq(it, record)));
     let status = match state {
