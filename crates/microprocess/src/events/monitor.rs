@@ -20,7 +20,7 @@ use crate::data::slice::SLICE_NS;
 use crate::processor::balance::{Pace, Spread, Trials};
 use crate::processor::shared::Shared;
 use crate::processor::space::{Account, Suspicion};
-use crate::processor::taking::take_from_sleeper;
+use crate::processor::taking::{Look, take_for_reserve, take_from_sleeper};
 use crate::processor::vp::{NEVER_NS, Vp, attention};
 use crate::schedule::preempt;
 
@@ -64,6 +64,10 @@ impl Calls {
     }
 }
 
+/// Looks in a row that find the holder asleep and no spare for its processor, before the reserve gets it:
+/// the maker needs some 50 µs for a spare.
+const WITHOUT_SPARE_MAX: u32 = 4;
+
 /// What the monitor remembers of one virtual processor.
 #[derive(Debug, Clone, Copy, Default)]
 struct Watch {
@@ -76,6 +80,8 @@ struct Watch {
     asked_ns: Option<u64>,
     /// Time between looks at its holder.
     look_ns: u64,
+    /// Looks in a row that found the holder asleep and no spare.
+    without_spare: u32,
     /// When it was last seen busy; 0 before.
     seen_ns: u64,
     /// Whether it has stopped to answer.
@@ -129,6 +135,18 @@ impl Watch {
             look_ns = look_ns.min(asked_ns + PATIENCE_NS);
         }
         Decision { tell, interrupt: patience_over, look_ns }
+    }
+
+    /// Takes `vp` from its holder if that sleeps; whether it did. Where the maker makes no spare, the
+    /// reserve gets it.
+    fn take(&mut self, vp: &'static Vp) -> bool {
+        let look = take_from_sleeper(vp);
+        self.without_spare = if look == Look::NoSpare { self.without_spare + 1 } else { 0 };
+        if self.without_spare < WITHOUT_SPARE_MAX {
+            return look == Look::Taken;
+        }
+        self.without_spare = 0;
+        take_for_reserve(vp)
     }
 
     /// When to look at the holder again, which was found asleep or not; `longest_ns` bounds the time between.
@@ -219,7 +237,8 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         vp.holder().ensure_reader();
     }
     let look_ns = longest_ns.map_or(NEVER_NS, |longest_ns| {
-        now_ns + watch.next_look(may_take && take_from_sleeper(vp), longest_ns)
+        let is_taken = may_take && watch.take(vp);
+        now_ns + watch.next_look(is_taken, longest_ns)
     });
     if vp.bell.has_changed() {
         // Reaps; what is urgent then gets the processor.

@@ -61,16 +61,19 @@ impl Drop for Outside {
 mod tests {
     use super::Outside;
     use crate::processor::record::State;
-    use crate::sleep;
+    use crate::processor::shared::{detect_deadlocks, outcome};
+    use crate::runtime::Deadlock;
     use crate::wait::sync::{Mutex, RwLock};
-    use crate::{Microprocess, Runtime};
+    use crate::{Microprocess, Runtime, park, sleep};
     use core::time::Duration;
-    use kyocho_sys::prim::thread;
+    use kyocho_sys::prim::atomic::Ordering;
+    use kyocho_sys::prim::thread::{self, JoinHandle};
     use std::sync::{Arc, mpsc};
 
-    /// Runs `wait` as the only microprocess while the caller holds what `hold` gives, for a while after `wait` parked.
-    fn wait_while_held<G>(hold: impl FnOnce() -> G, wait: impl FnOnce() + Send + 'static) {
-        let guard = hold();
+    type Run = JoinHandle<Result<(), Deadlock>>;
+
+    /// Runs `wait` as the only microprocess. Returns once that is parked, and its virtual processor idle.
+    fn run_until_parked(wait: impl FnOnce() + Send + 'static) -> (Microprocess, Run) {
         let (tell, told) = mpsc::channel();
         let run = thread::spawn(move || {
             let main = move || {
@@ -80,14 +83,35 @@ mod tests {
             Runtime::builder().virtual_processors(1).build().run(main)
         });
         let waiter: Microprocess = told.recv().unwrap();
-        while !run.is_finished() && waiter.record().state.get() != State::Parked {
+        let is_parked = || waiter.record().state.get() == State::Parked;
+        while !run.is_finished() && !(is_parked() && waiter.record().home().is_idle()) {
             thread::yield_now();
         }
-        // Its virtual processor has nothing to do now, and looks whether that is a deadlock.
-        thread::park_timeout(Duration::from_millis(20));
+        (waiter, run)
+    }
+
+    /// Runs `wait` as the only microprocess while the caller holds what `hold` gives.
+    fn wait_while_held<G>(hold: impl FnOnce() -> G, wait: impl FnOnce() + Send + 'static) {
+        let guard = hold();
+        let (_waiter, run) = run_until_parked(wait);
+        // As its virtual processor did, or is about to do.
+        detect_deadlocks();
         drop(guard);
         let ended: Result<(), _> = run.join().unwrap();
         ended.unwrap();
+    }
+
+    #[test]
+    fn a_deadlock_beside_the_lock_of_a_kernel_thread_is_told_when_that_is_unlocked() {
+        let mutex = Mutex::new(());
+        let guard = mutex.lock().unwrap();
+        let (waiter, run) = run_until_parked(park);
+        detect_deadlocks();
+        let shared = waiter.record().home().shared();
+        assert_eq!(shared.outcome.load(Ordering::SeqCst), outcome::RUNNING, "it may be unparked");
+        // Other tests may hold locks: then they end the wait.
+        drop(guard);
+        assert_eq!(run.join().unwrap().unwrap_err().waiting.len(), 1);
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub(crate) struct KernelThread {
     pub(crate) put_offs: Cell<u32>,
     /// The virtual processor that it is to take, asked by a sentinel; null otherwise.
     nominated: AtomicPtr<Vp>,
+    /// It was the reserve of its pool, and is to run no microprocess while it holds a processor.
+    stands_in: Cell<bool>,
     /// Next in the pool.
     pub(crate) pool_next: AtomicPtr<Self>,
 }
@@ -98,7 +100,7 @@ pub(crate) const MASK_OFFSET: usize = offset_of!(KernelThread, hold) + Hold::<Vp
 pub(crate) const VP_OFFSET: usize = offset_of!(KernelThread, hold) + Hold::<Vp>::VP_OFFSET;
 pub(crate) const HEAD_BYTES: usize = VP_OFFSET + size_of::<usize>();
 
-// SAFETY: cells are touched by the thread itself; `stacks` is set while there is none, and read by all; `running` and `registers` also by those who took its processor, `cpu` by who gives it one,
+// SAFETY: cells are touched by the thread itself; `stacks` is set while there is none, and read by all; `running` and `registers` also by those who took its processor, `cpu` and `stands_in` by who gives it one,
 // while it sleeps. The rest is atomic.
 unsafe impl Sync for KernelThread {}
 
@@ -133,6 +135,7 @@ impl KernelThread {
             strikes: Cell::new(Strikes::NONE),
             put_offs: Cell::new(0),
             nominated: AtomicPtr::new(ptr::null_mut()),
+            stands_in: Cell::new(false),
             pool_next: AtomicPtr::new(ptr::null_mut()),
         }
     }
@@ -316,6 +319,18 @@ impl KernelThread {
         self.show(vp);
         self.hold.set(vp);
         self.turn.run();
+    }
+
+    /// Gives `vp`, which nobody holds, to this thread, the reserve of a pool that was taken from there.
+    pub(crate) fn give_to_reserve(&'static self, vp: &'static Vp) {
+        self.stands_in.set(true);
+        self.give(vp);
+    }
+
+    /// Whether it has the processor that it was given as a reserve; it has not from here on. This is the
+    /// calling thread.
+    pub(crate) fn takes_duty(&self) -> bool {
+        self.stands_in.replace(false)
     }
 
     /// Has this thread, which waits for a processor and is in no pool, take `vp` from its holder by itself.

@@ -2,11 +2,22 @@
 //!
 //! A stack without a lock: whoever hands a virtual processor on may be a thread of the lowest class that was put aside
 //! in the middle, and nobody shall wait for it. The most recent thread is taken first: its stack is warm.
+//!
+//! # The reserve
+//! Beside the stack, the pool keeps one thread that runs no microprocess, the *reserve*. It is for the
+//! case that the holder sleeps, the stack is empty, and the maker makes nothing. The maker may then wait
+//! for a lock of the allocator that a microprocess of this virtual processor holds, preempted in the
+//! middle. That microprocess has a kernel thread of its own, so it needs no spare, but somebody must hand
+//! it the virtual processor. The reserve does (see [`dispatch`](crate::thread::dispatch)) and comes back
+//! here: it cannot be used up, as it never runs what may sleep.
+//!
+//! **Invariant:** a thread comes to the stack only after one has come to the reserve. A preemption takes a
+//! thread from the stack. So whoever is preempted leaves a reserve behind, here or on duty.
 #![expect(unsafe_code, reason = "packs a pointer and a tag into one word")]
 
 use core::ptr;
 
-use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::processor::kernel_thread::KernelThread;
 
@@ -15,11 +26,13 @@ use crate::processor::kernel_thread::KernelThread;
 const ADDRESS_BITS: u32 = 41;
 const ALIGNMENT_SHIFT: u32 = 6;
 
-/// The pool of one runtime.
+/// The pool of one virtual processor.
 #[derive(Debug)]
 pub(crate) struct Pool {
     head: AtomicU64,
     size: AtomicU32,
+    /// Runs no microprocess; null while it is on duty, and before it comes.
+    reserve: AtomicPtr<KernelThread>,
 }
 
 fn pack(thread: *const KernelThread, tag: u64) -> u64 {
@@ -33,16 +46,32 @@ fn address(head: u64) -> *mut KernelThread {
 
 impl Pool {
     pub(crate) const fn new() -> Self {
-        Self { head: AtomicU64::new(0), size: AtomicU32::new(0) }
+        Self {
+            head: AtomicU64::new(0),
+            size: AtomicU32::new(0),
+            reserve: AtomicPtr::new(ptr::null_mut()),
+        }
     }
 
-    /// How many wait, about.
+    /// How many wait, about, without the reserve.
     pub(crate) fn size(&self) -> u32 {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Adds `thread`, which goes on to wait.
+    /// Adds `thread`, which goes on to wait: as the reserve, if there is none.
     pub(crate) fn put(&self, thread: &'static KernelThread) {
+        let (none, entry) = (ptr::null_mut(), ptr::from_ref(thread).cast_mut());
+        let is_reserve = self.reserve.load(Ordering::Relaxed).is_null()
+            && self
+                .reserve
+                .compare_exchange(none, entry, Ordering::Release, Ordering::Relaxed)
+                .is_ok();
+        if !is_reserve {
+            self.push(thread);
+        }
+    }
+
+    fn push(&self, thread: &'static KernelThread) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             thread.pool_next.store(address(head), Ordering::Relaxed);
@@ -55,7 +84,14 @@ impl Pool {
         self.size.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes the thread that came last.
+    /// Takes the reserve: it runs no microprocess, and comes back by [`put`](Self::put).
+    pub(crate) fn take_reserve(&self) -> Option<&'static KernelThread> {
+        let reserve = self.reserve.swap(ptr::null_mut(), Ordering::Acquire);
+        // SAFETY: null or a kernel thread's record, which lives for ever.
+        unsafe { reserve.as_ref() }
+    }
+
+    /// Takes the thread that came last; not the reserve.
     pub(crate) fn take(&self) -> Option<&'static KernelThread> {
         let mut head = self.head.load(Ordering::Acquire);
         loop {

@@ -294,6 +294,19 @@ impl ReadyQueue {
         Some(record)
     }
 
+    /// Takes one that is bound to a kernel thread, out of turn. Walks all that are runnable, or, where a
+    /// user scheduler decides, all records.
+    pub(crate) fn take_bound(&self) -> Option<&'static Record> {
+        let is_bound = |record: &'static Record| record.bound.get().is_some();
+        if !self.has_user() {
+            return self.built_in.take_first(usize::MAX, is_bound);
+        }
+        let is_queued = |record: &&'static Record| record.scheduling.is_queued();
+        let found =
+            slot::all().filter(is_queued).find(|record| self.is_of(record) && is_bound(record))?;
+        self.remove(found, found.level()).then_some(found)
+    }
+
     // ----- events --------------------------------------------------------------------------------
 
     /// Tells the scheduler of an event on virtual processor `index`.

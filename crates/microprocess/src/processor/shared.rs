@@ -394,7 +394,8 @@ impl Shared {
         for handle in mem::take(&mut *self.threads()) {
             let thread = handle.thread();
             while !thread.has_ended() && !thread.is_stranded() {
-                self.vps.iter().filter_map(|vp| vp.pool.take()).for_each(KernelThread::dismiss);
+                let take = |vp: &&Vp| vp.pool.take().or_else(|| vp.pool.take_reserve());
+                self.vps.iter().filter_map(take).for_each(KernelThread::dismiss);
                 thread::yield_now();
             }
             if thread.is_stranded() {

@@ -44,14 +44,27 @@ pub(crate) fn accept(vp: &'static Vp, spare: &'static KernelThread) -> bool {
     is_taken
 }
 
+/// What came of a look at a holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It slept, and has lost its processor.
+    Taken,
+    /// It seems to sleep, and there is no spare thread for its processor.
+    NoSpare,
+    /// It does not sleep, or somebody else is taking its processor.
+    Nothing,
+}
+
 /// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked. By the monitor, or a watcher.
-pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
+pub(crate) fn take_from_sleeper(vp: &'static Vp) -> Look {
+    let mut look = Look::Nothing;
     let heir = exclusively(&vp.taking, || {
         if vp.holder().is_masked() || sleeps(vp.holder()).is_none() {
             return None;
         }
         let Some(spare) = vp.take_spare() else {
             vp.shared().maker.ask(vp);
+            look = Look::NoSpare;
             return None;
         };
         if take(vp).is_none() {
@@ -60,10 +73,26 @@ pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
         }
         Some(spare)
     });
-    let Some(heir) = heir else { return false };
+    let Some(heir) = heir else { return look };
     // Not a moment earlier: the heir may take the core from this thread, and keep it for long.
     heir.give(vp);
     vp.shared().maker.expect_use(vp);
+    Look::Taken
+}
+
+/// Hands `vp` to the reserve of its pool if its holder sleeps, and no spare thread came for it: the maker
+/// may wait for a lock that a preempted microprocess holds. Whether it did. By the monitor.
+pub(crate) fn take_for_reserve(vp: &'static Vp) -> bool {
+    let heir = exclusively(&vp.taking, || {
+        let reserve = vp.pool.take_reserve()?;
+        if take(vp).is_none() {
+            vp.pool.put(reserve);
+            return None;
+        }
+        Some(reserve)
+    });
+    let Some(heir) = heir else { return false };
+    heir.give_to_reserve(vp);
     true
 }
 

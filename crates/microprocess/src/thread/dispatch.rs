@@ -14,11 +14,13 @@ use std::panic::catch_unwind;
 
 use kyocho_arch::switch;
 use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::monotonic_ns;
 
 use crate::data::stackless::Step;
 use crate::processor::bell;
 use crate::processor::instruments;
 use crate::processor::kernel_thread::KernelThread;
+use crate::processor::pool::Pool;
 use crate::processor::record::{Kind, Reason, Record, State};
 use crate::processor::scheduler::Arrival;
 use crate::processor::trace::What;
@@ -37,17 +39,54 @@ pub(crate) fn run(thread: &'static KernelThread) {
         let vp = unsafe { Masked::assume(vp) };
         vp.resumed();
         vp.trace.note(What::Resumed, None);
-        let Some(pool) = hold(thread, vp) else { return };
+        let pool = if thread.takes_duty() { stand_in(thread, vp) } else { hold(thread, vp) };
+        let Some(pool) = pool else { return };
         pool.put(thread);
+    }
+}
+
+/// How often the reserve looks for what it may hand its processor to.
+const STAND_IN_NS: u64 = 200_000;
+
+/// Holds the processor as the reserve of the pool: runs no microprocess. Hands the processor to one that
+/// has a kernel thread, or to a spare thread, and returns the pool to wait in; `None` when the runtime has
+/// stopped.
+///
+/// Nothing wakes it for what becomes runnable: it looks. Its processor would stand still without it.
+#[cold]
+fn stand_in(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> {
+    let pool = &vp.vp().pool;
+    loop {
+        vp.current.set(None);
+        if vp.attention.load(Ordering::Relaxed) != 0 && vp.serve() & attention::STOP != 0 {
+            retire(vp);
+            return None;
+        }
+        if let Some(spare) = vp.take_spare() {
+            thread.pass(vp.vp(), spare);
+            return Some(pool);
+        }
+        if let Some(record) = vp.queue().take_bound() {
+            if record.orders.is_any() && kill_point::stands_aside(record) {
+                continue;
+            }
+            if let Some(destination) = record.destination() {
+                record.send_to(vp, destination);
+                continue;
+            }
+            if let Some(heir) = record.bound.get() {
+                pass_to_bound(thread, vp, record, heir);
+                return Some(pool);
+            }
+        }
+        vp.shared().maker.poke();
+        thread.idle(Some(monotonic_ns() + STAND_IN_NS));
     }
 }
 
 /// Runs microprocesses until the processor is passed on; returns the pool to wait in, or `None` when the runtime
 /// has stopped.
-fn hold(
-    thread: &'static KernelThread,
-    vp: Masked<'_>,
-) -> Option<&'static crate::processor::pool::Pool> {
+fn hold(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> {
     let mut vp = vp;
     loop {
         if let Some(record) = vp.own().exiting.take() {

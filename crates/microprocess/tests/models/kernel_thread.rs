@@ -3,6 +3,7 @@
 use crate::for_ever;
 use crate::prim::atomic::AtomicPtr;
 
+#[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct KernelThread {
     pub(crate) pool_next: AtomicPtr<Self>,

@@ -12,7 +12,7 @@
 //! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
 //! | [`closed`] | `inbox.rs` | an inbox that is not closed; a message that is dropped there, or only where the home is the same; relaxed orderings |
 //! | [`idle`] | `attention.rs`, `inbox.rs` | a look at a sleeping holder's without a claim, or before it; a holder that rises without waiting; relaxed orderings |
-//! | [`pool`] | `pool.rs` | a head without a tag |
+//! | [`pool`] | `pool.rs` | a head without a tag; a reserve that is taken for a spare |
 //! | [`tenure`] | `tenure.rs` | a state that is set before the home; an id that is not ended first; relaxed orderings |
 //! | [`ordered`] | `orders/word.rs`, `inbox.rs`, `attention.rs` | an order after its message; a kill that leaves who is parked, a resume who stands still; an id that is not looked at; relaxed orderings |
 //! | [`told`] | `reflection/told.rs` | telling beside others, or saying it too early; a process that is started meanwhile; relaxed orderings |

@@ -80,9 +80,47 @@ fn taken_and_put_back<P: Threads + 'static>(make: fn() -> P) {
     });
 }
 
+/// A pool that has a reserve already.
+fn with_reserve() -> Pool {
+    let pool = Pool::new();
+    pool.put(for_ever(KernelThread::new()));
+    pool
+}
+
 #[test]
 fn everybody_is_taken_once() {
-    taken_and_put_back(Pool::new);
+    taken_and_put_back(with_reserve);
+}
+
+/// Two come to an empty pool while one is taken from it, as `take` does that.
+fn reserve_is_kept(take: fn(&Pool) -> Option<&'static KernelThread>) {
+    explore(None, move || {
+        let pool: &'static Pool = for_ever(Pool::new());
+        // The first use of its words.
+        assert!(pool.take().is_none() && pool.take_reserve().is_none());
+        let threads = [for_ever(KernelThread::new()), for_ever(KernelThread::new())];
+        let first = spawn(move || pool.put(threads[0]));
+        let taker = spawn(move || take(pool));
+        pool.put(threads[1]);
+        first.join().unwrap();
+        let taken = [taker.join().unwrap(), pool.take()];
+        let reserve = pool.take_reserve().expect("the reserve is not taken with the others");
+        let mut found: Vec<_> = taken.into_iter().flatten().collect();
+        assert_eq!(found.len(), 1, "one is the reserve, the other is not");
+        found.push(reserve);
+        let is_found = |thread: &KernelThread| found.iter().any(|it| core::ptr::eq(*it, thread));
+        assert!(threads.into_iter().all(is_found), "everybody is in one place");
+    });
+}
+
+#[test]
+fn one_of_those_who_come_is_the_reserve() {
+    reserve_is_kept(Pool::take);
+}
+
+#[test]
+fn taking_the_reserve_for_a_spare_is_caught() {
+    must_fail(|| reserve_is_kept(|pool| pool.take().or_else(|| pool.take_reserve())));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::observer::Observer;
 use crate::data::view::{View, ViewWords};
 use crate::events::sentinel;
 use crate::processor::kernel_thread::ANY_CPU;
-use crate::processor::taking::take_from_sleeper;
+use crate::processor::taking::{Look, take_from_sleeper};
 use crate::processor::vp::Vp;
 
 /// How soon a sleeping holder is looked at again whose virtual processor could not be taken: no spare thread was there, or it sleeps on
@@ -84,7 +84,7 @@ pub(crate) fn watch(vp: &'static Vp, seat: &'static Seat) {
         // Interrupted, or no memory for the wait: then there is no harm in a look.
         let _told = seat.ring.wait(seat.stop.as_fd(), timeout);
         let is_asleep = || vp.look_at_holder(|holder| holder.asleep().is_some());
-        let sleeps_on = !take_from_sleeper(vp) && is_asleep();
+        let sleeps_on = take_from_sleeper(vp) != Look::Taken && is_asleep();
         timeout = sleeps_on.then_some(AGAIN);
     }
     let _was_told = seat.stop.drain();
