@@ -1,19 +1,21 @@
-//! Arithmetic on integers of thousands of digits, part by part: what would hold the thread for milliseconds in one call of `num-bigint`.
+//! Arithmetic on integers of thousands of digits, in slices. Without slices, one call of
+//! `num-bigint` could block its thread for milliseconds.
 //!
 //! ```text
-//!   operands ── split until a part is some 2^20 products of limbs ──► num-bigint ── pause ──► next part … ── joined
+//!   operands ── split into slices of about 2^20 limb products ──► num-bigint ── pause ──► next slice … ── joined
 //! ```
 //!
 //! | operation | algorithm | source |
 //! |---|---|---|
 //! | product | Toom-Cook in three parts | Bodrato, "Towards optimal Toom-Cook multiplication", 2007 |
-//! | quotient and rest | recursive division | Brent and Zimmermann, "Modern Computer Arithmetic", algorithm 1.8 |
+//! | quotient and remainder | recursive division | Brent and Zimmermann, "Modern Computer Arithmetic", algorithm 1.8 |
 //! | greatest common divisor | Lehmer, with cofactors of 62 bits | the same, algorithm 1.15 |
-//! | square root | recursive, with the rest | Zimmermann, "Karatsuba Square Root", 1999 |
+//! | square root | recursive, with the remainder | Zimmermann, "Karatsuba Square Root", 1999 |
 //! | to and from digits | by powers of the radix, halves first | "Modern Computer Arithmetic", 1.7 |
 //!
-//! All are pure: who calls says what a pause is. **Invariant:** shifts, sums and copies are done in one go, so a part is at least as long as the
-//! slowest of these: 2^27 bits take milliseconds.
+//! All operations are pure: the caller decides what a pause does. **Invariant:** shifts, sums and
+//! copies are not split, so a slice takes at least as long as the slowest of these. On integers of
+//! 2^27 bits they take milliseconds.
 
 mod digits;
 
@@ -25,28 +27,28 @@ use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::{One, Zero};
 
-/// Products of limbs in a part.
+/// Limb products in one slice.
 const PART: u64 = 1 << 20;
-/// Limbs that a step of [`gcd`] passes over at once, and in all between two pauses.
+/// Limbs that a step of [`gcd`] processes without a pause.
 const PART_LIMBS: usize = 1 << 16;
-/// The longest integers, in limbs, whose divisor `num-bigint` finds.
+/// The longest integers, in limbs, whose greatest common divisor `num-bigint` computes.
 const DIVISOR_LIMBS: u64 = 8;
-/// How much longer than twice the quotient a divisor is of which only a part is divided by.
+/// A divisor longer than twice the quotient by more than this is first reduced to its upper part.
 const UPPER_BITS: u64 = 1 << 12;
-/// Bits of integers whose root `num-bigint` finds.
+/// The longest integers, in bits, whose square root `num-bigint` computes.
 const ROOT_BITS: u64 = 1 << 13;
 
-/// The length in words of 64 bits.
+/// The length in 64-bit limbs.
 fn limbs(n: &BigUint) -> u64 {
     n.bits().div_ceil(64)
 }
 
-/// Half of this, at a border of limbs, so that splitting there moves whole limbs.
+/// Half of `bits`, rounded to a multiple of 64, so that splitting there moves whole limbs.
 fn half(bits: u64) -> u64 {
     bits / 128 * 64
 }
 
-/// `n` without its lowest `at` bits, a multiple of 64, and these.
+/// `n` without its lowest `at` bits, and those bits. `at` is a multiple of 64.
 fn split(n: &BigUint, at: u64) -> (BigUint, BigUint) {
     let low = n.iter_u32_digits().take(at as usize / 32).collect();
     (n >> at, BigUint::new(low))
@@ -56,7 +58,7 @@ fn join(high: BigUint, at: u64, low: &BigUint) -> BigUint {
     (high << at) + low
 }
 
-/// Whether dividing or multiplying takes one part only.
+/// Whether multiplying or dividing `a` and `b` takes only one slice.
 #[must_use]
 pub fn is_short(a: &BigInt, b: &BigInt) -> bool {
     limbs(a.magnitude()) * limbs(b.magnitude()) <= PART
@@ -83,7 +85,7 @@ pub fn multiply<E>(x: &BigUint, y: &BigUint, pause: Pause<'_, E>) -> Result<BigU
     Ok(join(high, at, &low))
 }
 
-/// The same with signs.
+/// `x * y` for signed integers.
 ///
 /// # Errors
 /// As `pause`.
@@ -92,7 +94,8 @@ pub fn product<E>(x: &BigInt, y: &BigInt, pause: Pause<'_, E>) -> Result<BigInt,
     Ok(BigInt::from_biguint(x.sign() * y.sign(), magnitude))
 }
 
-/// Both are polynomials of degree 2; so their product, of degree 4, is known from its values at 0, 1, -1, -2 and infinity.
+/// `x * y` by Toom-Cook in three parts. Both operands are polynomials of degree 2. Their product
+/// has degree 4, and its values at 0, 1, -1, -2 and infinity determine it.
 fn toom_3<E>(x: &BigUint, y: &BigUint, pause: Pause<'_, E>) -> Result<BigUint, E> {
     let third = limbs(y).div_ceil(3) * 64;
     let x = values(x, third);
@@ -121,7 +124,8 @@ fn toom_3<E>(x: &BigUint, y: &BigUint, pause: Pause<'_, E>) -> Result<BigUint, E
     Ok(sum.into_parts().1)
 }
 
-/// `n`, three parts of `third` bits, at 0, 1, -1, -2 and infinity.
+/// The values at 0, 1, -1, -2 and infinity of the polynomial whose coefficients are three parts of
+/// `n`, `third` bits each.
 fn values(n: &BigUint, third: u64) -> [BigInt; 5] {
     let (high, low) = split(n, third);
     let (high, middle) = split(&high, third);
@@ -132,7 +136,7 @@ fn values(n: &BigUint, third: u64) -> [BigInt; 5] {
     [low, even + middle, at_minus_1, at_minus_2, high]
 }
 
-/// Quotient and rest; `b` is not zero.
+/// Quotient and remainder. `b` is not zero.
 ///
 /// # Errors
 /// As `pause`.
@@ -142,11 +146,11 @@ pub fn divide<E>(a: &BigUint, b: &BigUint, pause: Pause<'_, E>) -> Result<(BigUi
     }
     let (length, quotient_length) = (b.bits(), a.bits() - b.bits() + 1);
     if length > 2 * quotient_length + UPPER_BITS {
-        // The divisor's upper part decides; `num-bigint` would divide as if the quotient were as long.
+        // The divisor's upper part determines the quotient. `num-bigint` would divide by all of it.
         let at = (length - quotient_length - 64) / 64 * 64;
         return divide_by_upper(a, b, &split(b, at), at, pause);
     }
-    // Dividing by few limbs takes several times as long for each.
+    // For a short divisor, each limb of the quotient costs several times as much.
     if (limbs(a) - limbs(b) + 1) * (limbs(b) + 8) <= PART {
         return Ok(a.div_rem(b));
     }
@@ -164,7 +168,8 @@ pub fn divide<E>(a: &BigUint, b: &BigUint, pause: Pause<'_, E>) -> Result<(BigUi
     Ok((join(upper, at, &lower), rest))
 }
 
-/// The same, where b = upper * 2^at + lower and the quotient is no longer than `upper`: what `upper` gives is too large by a few at most.
+/// Quotient and remainder, where b = upper * 2^at + lower and the quotient is no longer than
+/// `upper`. Dividing by `upper` gives a quotient that is too large by a few at most.
 fn divide_by_upper<E>(
     a: &BigUint,
     b: &BigUint,
@@ -187,11 +192,9 @@ fn divide_by_upper<E>(
 
 /// The greatest common divisor.
 ///
-/// The quotients of Euclid's algorithm are found from the leading 128 bits while they surely are the same for the whole; then all of
-/// these steps are done at once, in one pass.
-///
-/// # Errors
-/// As `pause`.
+/// The leading 128 bits yield the quotients of Euclid's algorithm as long as they are certain to be
+/// those of the whole integers. All of these steps are then applied to the whole integers in one
+/// pass.
 pub fn gcd<E>(a: &BigUint, b: &BigUint, pause: Pause<'_, E>) -> Result<BigUint, E> {
     let (a, b) = if a < b { (b, a) } else { (a, b) };
     if limbs(a) <= DIVISOR_LIMBS {
@@ -224,18 +227,21 @@ fn of_limbs(limbs: &[u64]) -> BigUint {
     BigUint::new(limbs.iter().flat_map(|&limb| [limb as u32, (limb >> 32) as u32]).collect())
 }
 
-/// Steps of Euclid's algorithm as one matrix: a, b become ±(u₀a - v₀b), ∓(u₁a - v₁b), the upper signs after an even number of steps.
+/// Several steps of Euclid's algorithm as one matrix. The steps turn a, b into ±(u₀a - v₀b), ∓(u₁a
+/// - v₁b), with the upper signs after an even number of steps.
 struct Cofactors {
     u: [u64; 2],
     v: [u64; 2],
     is_even: bool,
 }
 
-/// The steps that the leading bits give; none where they give not even one. `a` is not less than `b`, and longer than two limbs.
+/// The steps that the leading bits determine; `None` if they determine not even one. `a` is not
+/// less than `b`, and longer than two limbs.
 ///
-/// Let a = x 2^s + a', b = y 2^s + b'. After some steps the rest of x and y is r = ±(ux - vy), that of a and b is r 2^s ± (ua' - vb'). The
-/// last term is below v 2^s in magnitude, for u <= v. So while r >= v, no rest becomes negative. Any such steps keep the greatest
-/// common divisor, and each makes the sum of both less.
+/// Let a = x 2^s + a', b = y 2^s + b'. After some steps the remainder of x and y is r = ±(ux - vy),
+/// that of a and b is r 2^s ± (ua' - vb'). The last term is below v 2^s in magnitude, because u <=
+/// v. So no remainder becomes negative while r >= v. Such steps keep the greatest common divisor,
+/// and each makes the sum of a and b smaller.
 fn cofactors(a: &[u64], b: &[u64]) -> Option<Cofactors> {
     let (mut x, mut y) = leading(a, b);
     let mut cofactors = Cofactors { u: [1, 0], v: [0, 1], is_even: true };
@@ -253,7 +259,7 @@ fn cofactors(a: &[u64], b: &[u64]) -> Option<Cofactors> {
     (cofactors.v[0] > 0).then_some(cofactors)
 }
 
-/// The 128 highest bits of `a`, and those of `b` of the same weight.
+/// The 128 highest bits of `a`, and the bits of `b` of the same weight.
 fn leading(a: &[u64], b: &[u64]) -> (u128, u128) {
     let top = a.len() - 1;
     let shift = a[top].leading_zeros();
@@ -265,7 +271,7 @@ fn leading(a: &[u64], b: &[u64]) -> (u128, u128) {
     (of(a), of(b))
 }
 
-/// Does the steps. `passed` counts limbs since the last pause.
+/// Applies the steps to `a` and `b`. `passed` counts limbs since the last pause.
 fn combine<E>(
     a: &mut Vec<u64>,
     b: &mut Vec<u64>,
@@ -274,7 +280,7 @@ fn combine<E>(
     pause: Pause<'_, E>,
 ) -> Result<(), E> {
     b.resize(a.len(), 0);
-    // Whichever they are, the first of each pair counts positive.
+    // In both cases the first of each pair has the positive sign.
     let (p, q, of_p, of_q) = if is_even {
         (a, b, [u[0], v[0]], [v[1], u[1]])
     } else {
@@ -283,7 +289,7 @@ fn combine<E>(
     let (mut carry_p, mut carry_q) = (0i128, 0i128);
     for (p, q) in p.chunks_mut(PART_LIMBS).zip(q.chunks_mut(PART_LIMBS)) {
         for (p, q) in p.iter_mut().zip(&mut *q) {
-            // Factors below 2^62: no sum reaches 2^127.
+            // The factors are below 2^62, so no sum reaches 2^127.
             let times = |n: u64, factor: u64| (u128::from(n) * u128::from(factor)) as i128;
             carry_p += times(*p, of_p[0]) - times(*q, of_p[1]);
             carry_q += times(*q, of_q[0]) - times(*p, of_q[1]);
@@ -297,7 +303,7 @@ fn combine<E>(
             pause()?;
         }
     }
-    assert!(carry_p == 0 && carry_q == 0, "a rest out of bounds");
+    assert!(carry_p == 0 && carry_q == 0, "a remainder out of bounds");
     for n in [p, q] {
         n.truncate(n.iter().rposition(|&limb| limb != 0).map_or(0, |i| i + 1));
     }
@@ -324,8 +330,9 @@ pub fn power<E>(base: &BigUint, exponent: u64, pause: Pause<'_, E>) -> Result<Bi
 
 /// The largest `s` with s² <= n, and n - s².
 ///
-/// Let n = upper * 4^k + lower, and `upper` at least as long as the rest, so that its root is 2^(k - 1) at least. Then that root, and a
-/// quotient for the lower half, give one that is too large by one at most.
+/// Let n = upper * 4^k + lower, with `upper` at least as long as the rest, so that its root is at
+/// least 2^(k - 1). That root and a quotient for the lower half then give a result that is too
+/// large by one at most.
 ///
 /// # Errors
 /// As `pause`.

@@ -1,7 +1,8 @@
-//! Exact ratios in lowest terms: sums, products, quotients, part by part where they are long.
+//! Sums, products and quotients of exact ratios in lowest terms, in slices if the operands are
+//! long.
 //!
-//! Short ones are `num-rational`'s. Source: Knuth, "The Art of Computer Programming" 2, 4.5.1: what two operands in lowest terms have in common is
-//! taken out before multiplying.
+//! Short operands go to `num-rational`. Source: Knuth, "The Art of Computer Programming" 2, 4.5.1:
+//! common factors of two operands in lowest terms are removed before the multiplication.
 
 use crate::{Pause, integer};
 use core::cmp::Ordering;
@@ -9,14 +10,14 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, Signed};
 
-/// Two operands that together have no more bits are short.
+/// Two operands with at most this many bits together are short.
 const SHORT_BITS: u64 = 1 << 11;
 
 fn are_short(parts: &[&BigInt]) -> bool {
     parts.iter().map(|part| part.bits()).sum::<u64>() <= SHORT_BITS
 }
 
-/// `numerator / denominator`, which is not zero.
+/// `numerator / denominator` in lowest terms. `denominator` is not zero.
 ///
 /// # Errors
 /// As `pause`.
@@ -34,7 +35,7 @@ pub fn reduced<E>(
     Ok(signed(numerator, denominator))
 }
 
-/// How `x` stands to `y`.
+/// Compares `x` with `y`.
 #[must_use]
 pub fn order(x: &BigRational, y: &BigRational) -> Ordering {
     if are_short(&[x.numer(), x.denom(), y.numer(), y.denom()]) {
@@ -90,7 +91,7 @@ pub fn quotient<E>(x: BigRational, y: BigRational, pause: Pause<'_, E>) -> Resul
     product(x, signed(denominator, numerator), pause)
 }
 
-/// The sign goes up.
+/// The ratio, with the sign moved to the numerator.
 fn signed(numerator: BigInt, denominator: BigInt) -> BigRational {
     if denominator.is_negative() {
         return BigRational::new_raw(-numerator, -denominator);
@@ -102,7 +103,7 @@ fn common<E>(a: &BigInt, b: &BigInt, pause: Pause<'_, E>) -> Result<BigInt, E> {
     Ok(integer::gcd(a.magnitude(), b.magnitude(), pause)?.into())
 }
 
-/// `n` divided by one of its divisors, which is positive.
+/// `n / divisor`. `divisor` is positive and divides `n`.
 fn without<E>(n: &BigInt, divisor: &BigInt, pause: Pause<'_, E>) -> Result<BigInt, E> {
     if divisor.is_one() {
         return Ok(n.clone());

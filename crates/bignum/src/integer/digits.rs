@@ -1,16 +1,18 @@
-//! Long integers to and from digits: halves by a power of the radix, down to integers that `num-bigint` does at once.
+//! Conversion of long integers to and from digits. An integer is halved by powers of the radix
+//! until `num-bigint` can convert the parts.
 //!
-//! In radices that are powers of two, that takes linear time and is done in one go.
+//! Radices that are powers of two take linear time and are converted without slices.
 
 use super::{divide, multiply, power};
 use crate::Pause;
 use num_bigint::BigUint;
 use num_traits::{Num, Zero};
 
-/// Bits of integers that are not split.
+/// The longest integers, in bits, that are not split.
 const PART_BITS: u64 = 1 << 14;
 
-/// Powers of the radix, each the square of the one before: all that are needed for integers of `bits`. The first is for `digits` digits.
+/// The powers of the radix that integers of `bits` need, each the square of the one before. The
+/// first power is the radix to the power `digits`.
 fn powers<E>(radix: u32, digits: usize, bits: u64, pause: Pause<'_, E>) -> Result<Vec<BigUint>, E> {
     let mut powers = vec![power(&BigUint::from(radix), digits as u64, pause)?];
     while let Some(last) = powers.last()
@@ -23,7 +25,7 @@ fn powers<E>(radix: u32, digits: usize, bits: u64, pause: Pause<'_, E>) -> Resul
     Ok(powers)
 }
 
-/// Digits of the shortest integers that are not split.
+/// Length in digits of the shortest texts that are not split.
 fn digits_of_part(radix: u32) -> usize {
     (PART_BITS / u64::from(radix.ilog2() + 1)) as usize
 }
@@ -43,7 +45,8 @@ pub fn text<E>(n: &BigUint, radix: u32, pause: Pause<'_, E>) -> Result<String, E
     Ok(out)
 }
 
-/// Appends the digits of `n`, in front of other digits with as many zeros as the square of the last power has; `n` is below that.
+/// Appends the digits of `n`. If `out` has digits already, zeros fill up to the digits of the last
+/// power's square, which is above `n`.
 fn push_digits<E>(
     out: &mut String,
     n: &BigUint,
@@ -67,13 +70,14 @@ fn push_digits<E>(
     pause()
 }
 
-/// The integer that `text`, digits in `radix` (2..=36) alone and at least one, denotes.
+/// The integer that `text` denotes. `text` has at least one digit in `radix` (2..=36), and nothing
+/// else.
 ///
 /// # Errors
 /// As `pause`.
 ///
 /// # Panics
-/// There is no digit, or something else.
+/// If `text` is empty, or has another character.
 pub fn of_digits<E>(text: &str, radix: u32, pause: Pause<'_, E>) -> Result<BigUint, E> {
     let digits = digits_of_part(radix);
     if radix.is_power_of_two() || text.len() <= digits {

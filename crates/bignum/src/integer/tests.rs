@@ -6,7 +6,7 @@ use num_traits::{One, Pow};
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::{prop_assert, prop_assert_eq};
 
-/// The operation was given up at a pause.
+/// The error of a pause that ends an operation.
 #[derive(Debug, PartialEq)]
 struct Interrupted;
 
@@ -16,7 +16,8 @@ fn never() -> Result<()> {
     Ok(())
 }
 
-/// An integer of `bits` bits: 0 all ones, 1 a power of two, 2 few ones, 3 few zeros, otherwise any.
+/// An integer of `bits` bits. `shape` 0: all ones; 1: a power of two; 2: few ones; 3: few zeros;
+/// otherwise any bits.
 fn integer(bits: u64, shape: u32, seed: u64) -> BigUint {
     let ones = (BigUint::one() << bits) - 1u32;
     let sparse = [seed % (bits + 1), seed / 7 % (bits + 1)].map(|at| BigUint::one() << at);
@@ -36,13 +37,13 @@ fn integer(bits: u64, shape: u32, seed: u64) -> BigUint {
     }
 }
 
-/// Integers around the lengths where operations are split: 2^16 bits times 2^16 bits are one part.
+/// Integers around the lengths where operations are split: 2^16 bits times 2^16 bits are one slice.
 fn integers() -> impl Strategy<Value = BigUint> {
     let bits = prop_oneof![0u64..200, 65_400u64..65_700, 0u64..250_000];
     (bits, 0u32..8, any::<u64>()).prop_map(|(bits, shape, seed)| integer(bits, shape, seed))
 }
 
-/// Shorter ones, whose divisors `num-bigint` finds in time.
+/// Shorter integers, whose greatest common divisors `num-bigint` finds in acceptable time.
 fn short_integers() -> impl Strategy<Value = BigUint> {
     let bits = prop_oneof![0u64..200, 400u64..700, 0u64..12_000];
     (bits, 0u32..8, any::<u64>()).prop_map(|(bits, shape, seed)| integer(bits, shape, seed))
@@ -52,16 +53,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn products_are_right(x in integers(), y in integers()) {
+    fn products_equal_those_of_num_bigint(x in integers(), y in integers()) {
         prop_assert!(multiply(&x, &y, &mut never).unwrap() == &x * &y);
         prop_assert!(multiply(&x, &x, &mut never).unwrap() == &x * &x);
     }
 
     #[test]
-    fn quotients_and_rests_are_right(a in integers(), b in integers(), c in integers()) {
+    fn quotients_and_remainders_equal_those_of_num_bigint(a in integers(), b in integers(), c in integers()) {
         let b = b + 1u32;
         prop_assert!(divide(&a, &b, &mut never).unwrap() == a.div_rem(&b));
-        // Near a multiple of the divisor, an estimate is most easily too large.
+        // Near a multiple of the divisor, an estimated quotient is most likely to be too large.
         let multiple = &b * &c;
         for near in [&multiple - 1u32.min(u32::from(multiple.bits() > 0)), &multiple + (&b - 1u32), multiple] {
             prop_assert!(divide(&near, &b, &mut never).unwrap() == near.div_rem(&b));
@@ -69,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn common_divisors_are_right(a in short_integers(), b in short_integers(), c in short_integers()) {
+    fn greatest_common_divisors_equal_those_of_num_bigint(a in short_integers(), b in short_integers(), c in short_integers()) {
         for (a, b) in [(&a, &b), (&(&a * &c), &(&b * &c)), (&a, &(&a * 2u32 + 1u32)), (&a, &a)] {
             let expected = a.gcd(b);
             prop_assert_eq!(&gcd(a, b, &mut never).unwrap(), &expected);
@@ -90,13 +91,13 @@ proptest! {
     }
 
     #[test]
-    fn powers_are_right(base in any::<u64>(), twos in 0u32..70, exponent in 0u64..2_000) {
+    fn powers_equal_those_of_num_bigint(base in any::<u64>(), twos in 0u32..70, exponent in 0u64..2_000) {
         let base = BigUint::from(base >> (twos % 64)) << twos;
         prop_assert!(power(&base, exponent, &mut never).unwrap() == Pow::pow(&base, exponent));
     }
 
     #[test]
-    fn digits_are_right(n in integers(), radix in 2u32..=36, count in 0u32..6_000) {
+    fn digits_equal_those_of_num_bigint(n in integers(), radix in 2u32..=36, count in 0u32..6_000) {
         let border = BigUint::from(radix).pow(count);
         for n in [&border - 1u32, border, n] {
             let digits = text(&n, radix, &mut never).unwrap();
@@ -111,7 +112,7 @@ proptest! {
 #[test]
 fn an_estimate_of_a_quotient_may_be_too_large_by_two() {
     let ones = |bits: u64| (BigUint::one() << bits) - 1u32;
-    // All that is below the divisor's highest bit is in its lower half, which is not divided by.
+    // All bits below the divisor's highest one are in its lower half, which the estimate ignores.
     let b = (BigUint::one() << 131_071) + ones(65_536);
     for bits in 131_000..131_080 {
         let rest = &b - 1u32;
@@ -121,7 +122,7 @@ fn an_estimate_of_a_quotient_may_be_too_large_by_two() {
 }
 
 #[test]
-fn the_divisor_of_two_fibonacci_numbers_takes_the_smallest_quotients() {
+fn fibonacci_numbers_have_a_greatest_common_divisor() {
     let (mut a, mut b) = (BigUint::ZERO, BigUint::one());
     for _ in 0..20_000 {
         (a, b) = (&a + &b, a);
@@ -131,7 +132,7 @@ fn the_divisor_of_two_fibonacci_numbers_takes_the_smallest_quotients() {
     assert!(gcd(&(a * &factor), &(b * &factor), &mut never).unwrap() == factor);
 }
 
-/// Each operation on giants, whatever it gives.
+/// Each operation on very large integers; the results are not checked.
 #[expect(clippy::type_complexity, reason = "it is read once")]
 const OPERATIONS: [(&str, fn(Pause<'_, Interrupted>) -> Result<()>); 8] = [
     ("long product", |pause| {
@@ -150,7 +151,8 @@ fn giant(seed: u64) -> BigUint {
     integer(200_000, 7, seed)
 }
 
-/// What an operation gives of which a pause fails, and how many pauses there were.
+/// Runs an operation and lets pause number `failing` fail. Returns its result and the number of
+/// pauses.
 fn run(operation: fn(Pause<'_, Interrupted>) -> Result<()>, failing: usize) -> (Result<()>, usize) {
     let mut pauses = 0;
     let result = operation(&mut || {
@@ -161,7 +163,7 @@ fn run(operation: fn(Pause<'_, Interrupted>) -> Result<()>, failing: usize) -> (
 }
 
 #[test]
-fn an_operation_ends_at_whichever_pause_fails() {
+fn an_operation_ends_at_the_pause_that_fails() {
     for (name, operation) in OPERATIONS {
         let (result, count) = run(operation, usize::MAX);
         assert!(result.is_ok() && count >= 5, "{name}: {count} pauses");
