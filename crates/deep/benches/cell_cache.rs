@@ -1,7 +1,7 @@
-//! What does caching the taking of cells bring (paper 4: table 1, figures 3 and 4)?
+//! What does a cell cache gain over one request per cell (paper 4: table 1, figures 3 and 4)?
 //!
-//! Baseline in the same run: no caching. Unit: milliseconds, median of the repeats with the spread.
-//! Each run's output is compared with the first one's before its time counts.
+//! Baseline in the same run: no cache. Unit: milliseconds, median of the repeats with the spread.
+//! The output of each run is compared with that of the first before its time counts.
 #![expect(clippy::print_stdout, reason = "a bench reports on its output")]
 
 use kyocho_deep::{Options, SystemCallStatistics, run};
@@ -22,7 +22,7 @@ fn once(
     let mut output = Vec::new();
     let options = Options { cell_cache, ..Options::default() };
     let outcome = run(source, "bench", &options, &mut output).expect("the program starts");
-    outcome.value.expect("the program ends well");
+    outcome.value.expect("the program ends without an error");
     assert_eq!(*expected.get_or_insert_with(|| output.clone()), output, "another result");
     outcome.statistics
 }
@@ -33,7 +33,8 @@ fn main() {
         let mut policies = vec![CellCache::Off];
         policies.extend(SIZES.map(CellCache::Fixed));
         policies.push(CellCache::Auto);
-        // Round after round, so that a slow moment of the host meets every policy.
+        // The policies take turns in each round, so that a slow moment of the host affects all of
+        // them.
         let mut samples: Vec<Vec<SystemCallStatistics>> = vec![Vec::new(); policies.len()];
         for _ in 0..REPEATS {
             for (samples, &policy) in samples.iter_mut().zip(&policies) {

@@ -1,11 +1,12 @@
-//! Atoms of the deep-binding evaluator: one object a name, as on a classic Lisp's object list.
+//! Atoms of the deep-binding evaluator: one object for each name, as on the object list of a
+//! classic Lisp.
 //!
 //! ```text
 //! [name symbol][global value][special form's number, or #f]
 //! ```
 //!
-//! A program's text is loaded as lists of atoms before it runs, from a cache of its own: loading
-//! is not part of the experiment.
+//! A program's text is loaded as lists of atoms before it runs. Its cells come from a separate
+//! cache, because loading is not part of the experiment.
 
 use core::fmt::Write;
 use kyocho_heap::heap::object::FLAG_OWN;
@@ -21,7 +22,7 @@ const SPECIAL: usize = 2;
 /// An atom that names a special form.
 const FLAG_SPECIAL: u8 = FLAG_OWN;
 
-/// All atoms; roots.
+/// All atoms; roots of the collector.
 #[derive(Debug, Default)]
 pub(super) struct Atoms(HashMap<Symbol, Value>);
 
@@ -40,9 +41,9 @@ impl Atoms {
         self.0.values().copied()
     }
 
-    /// A datum as the evaluator takes it: every symbol an atom.
+    /// A datum in the evaluator's form, with an atom for every symbol.
     pub(super) fn load(&mut self, m: &mut Mutator, datum: &Datum) -> Result<Value, OutOfMemory> {
-        // No thread asks for anything else.
+        // No other thread runs, so memory is the only possible failure.
         let root = m.literal(datum).map_err(|_| OutOfMemory)?;
         let mut seen = HashSet::new();
         let mut pending = vec![root];
@@ -72,7 +73,7 @@ impl Atoms {
     }
 }
 
-/// Whether `value` is an atom that names something.
+/// Whether `value` is an atom with a name.
 #[inline]
 pub(super) fn is_atom(value: Value) -> bool {
     value.is_kind(Kind::Record)
@@ -91,14 +92,14 @@ pub(super) fn set_global(atom: Value, value: Value) {
     atom.set_field_at(GLOBAL, value);
 }
 
-/// What an expression's first element is.
+/// The role of an expression's first element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The name of a special form, by its number.
     Special(usize),
     /// Another name.
     Variable,
-    /// No name.
+    /// Not a name.
     Other,
 }
 
@@ -121,7 +122,7 @@ pub(super) fn set_special(atom: Value, number: usize) {
     atom.set_flags(FLAG_SPECIAL);
 }
 
-/// How a value is shown: at most [`SHOWN_MAX`] parts, so that cycles end.
+/// A value as text. Shows at most [`SHOWN_MAX`] parts, so that cycles end.
 pub(super) fn show(value: Value, quote_strings: bool) -> String {
     let mut shown = Shown { text: String::new(), parts: 0, quote_strings };
     shown.value(value, 0);

@@ -1,4 +1,4 @@
-//! What can go wrong in the deep-binding evaluator.
+//! Errors of the deep-binding evaluator.
 
 use super::atoms;
 use core::fmt;
@@ -11,9 +11,9 @@ use kyocho_syntax::symbol::Symbol;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The text is not readable.
+    /// The text cannot be read.
     Syntax(String),
-    /// A special form is not formed as it must be.
+    /// A malformed special form.
     Malformed(&'static str),
     /// A variable without a value.
     Unbound(Symbol),
@@ -21,25 +21,25 @@ pub enum Cause {
     WrongType {
         /// The primitive.
         who: &'static str,
-        /// What it takes.
+        /// The type that it requires.
         expected: &'static str,
-        /// What it got, as shown.
+        /// The argument, as text.
         got: String,
     },
-    /// Something that is no procedure was called.
+    /// A call of something that is not a procedure.
     NotProcedure(String),
     /// Wrong number of arguments.
     Arity {
-        /// The procedure, as shown.
+        /// The procedure, as text.
         who: String,
-        /// How many it got.
+        /// The number of arguments.
         got: usize,
     },
-    /// A result beyond 61 bits.
+    /// A result of more than 61 bits.
     Overflow(&'static str),
     /// Division by zero.
     DivideByZero(&'static str),
-    /// The stack's bound is reached.
+    /// The bound of the evaluator's stack is reached.
     TooDeep {
         /// The bound, in frames.
         frames_max: usize,
@@ -48,7 +48,7 @@ pub enum Cause {
     OutOfMemory,
     /// The program called `error`.
     Raised(String),
-    /// Nobody reads the output any more.
+    /// The reader of the output has closed it.
     ClosedOutput,
     /// Output could not be written.
     Output(String),
@@ -61,14 +61,14 @@ pub enum Cause {
 pub struct Failure {
     /// Why.
     pub cause: Cause,
-    /// Where the form began; line 0 where nothing is known.
+    /// Where the form begins; line 0 if unknown.
     pub span: Span,
 }
 
-/// A cause on its way out of the evaluator: one pointer, so that results travel in registers.
+/// An error inside the evaluator. It is one pointer, so that results are returned in registers.
 pub(super) type Stop = Box<Cause>;
 
-/// Stops with this cause.
+/// Returns this cause as an error.
 #[cold]
 pub(super) fn stop<T>(cause: Cause) -> Result<T, Stop> {
     Err(Stop::from(cause))

@@ -1,4 +1,4 @@
-//! The evaluator: environments and argument lists are made of heap cells, one by one.
+//! The evaluator. Environments and argument lists consist of heap cells, allocated one by one.
 //!
 //! ```text
 //! eval(expression, environment) --+--> simple: its value
@@ -8,15 +8,15 @@
 //!        +---- frame <---- value (give)        no frame left: the form's value
 //! ```
 //!
-//! An environment is an a-list `((variable . value) ...)`, innermost first; a variable's value is
-//! found by walking it (deep binding), and only then on the atom itself. A call takes a cell an
-//! argument for the argument list and two cells a parameter for the binding. A closure keeps the
-//! a-list of its definition, so that this stays a subset of Scheme; the paper does not say which
-//! a-list its functions see.
+//! An environment is an a-list `((variable . value) ...)`, innermost binding first. The value of a
+//! variable is found by walking the a-list (deep binding). A variable that is not in it has its
+//! value on the atom. A call takes one cell for each argument, and two cells for each parameter's
+//! binding. A closure keeps the a-list of its definition, so this is a subset of Scheme. The paper
+//! does not say which a-list its functions use.
 //!
-//! The frames are on a stack of our own: they are the roots, and recursion ends at a bound with an
-//! error. **Invariant:** a collection happens only at the top of `eval`, when expression,
-//! environment, frames and atoms are all there is.
+//! The frames are on a stack of the evaluator's own. They are roots, and recursion past a bound is
+//! an error. **Invariant:** a collection happens only at the top of `eval`, when expression,
+//! environment, frames and atoms are all the roots.
 
 use super::atoms::{self, Atoms, Role};
 use super::error::{Cause, Stop, stop};
@@ -31,10 +31,10 @@ use kyocho_syntax::symbol::Symbol;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Calls with more operands than this take the long way.
+/// Calls with more operands than this are always evaluated with frames.
 const SIMPLE_OPERANDS_MAX: usize = 4;
 
-/// A list in the making.
+/// A list under construction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     first: Value,
@@ -45,36 +45,36 @@ impl List {
     pub(super) const EMPTY: Self = Self { first: Value::NIL, last: Value::NIL };
 }
 
-/// What remains to be done with a value.
+/// A continuation: what remains to be done with a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
-    /// The value is a call's operator.
+    /// The value is the operator of a call.
     Operator { operands: Value, environment: Value },
-    /// The value is the next of a call's operands.
+    /// The value is the next operand of a call.
     Operand { rest: Value, environment: Value, operator: Value, made: List },
-    /// The value is a body's, and not its last.
+    /// The value belongs to a body, and is not the last.
     Sequence { rest: Value, environment: Value },
-    /// The value is a test's.
+    /// The value is that of the test.
     If { branches: Value, environment: Value },
-    /// The value is the test's of the first of `clauses`.
+    /// The value is that of the test in the first of `clauses`.
     Cond { clauses: Value, environment: Value },
-    /// The value is one of `and` or `or`, and not the last.
+    /// The value belongs to an `and` or `or`, and is not the last.
     Connective { special: Special, rest: Value, environment: Value },
-    /// The value is for the first of `bindings`; `inner` holds those before it.
+    /// The value is for the first of `bindings`; `inner` contains the bindings before it.
     Let { bindings: Value, environment: Value, inner: Value, body: Value },
-    /// As `Let`, each in the scope of those before it.
+    /// As `Let`, but each value is evaluated in the scope of the bindings before it.
     LetStar { bindings: Value, environment: Value, body: Value },
-    /// The value is the first of `bindings`', all of which are in the a-list already.
+    /// The value is for the first of `bindings`. The a-list contains all of them already.
     Letrec { bindings: Value, environment: Value, body: Value },
-    /// The value is that of the definition `body` begins with, which is in the a-list already.
+    /// The value is for the definition at the beginning of `body`. The a-list contains it already.
     Definition { body: Value, environment: Value },
-    /// The value is the variable's, wherever it is bound.
+    /// The value is for the variable, in whichever binding it has.
     Set { atom: Value, environment: Value },
-    /// The value is the atom's, at top level.
+    /// The value is for the atom, at top level.
     Define { atom: Value },
 }
 
-/// What the evaluator does next.
+/// The next action of the evaluator.
 pub(super) enum Next {
     Eval(Value, Value),
     Give(Value),
@@ -92,7 +92,7 @@ pub(super) struct Evaluator<'a> {
     atoms: Atoms,
     frames: Vec<Frame>,
     frames_max: usize,
-    /// The program: roots.
+    /// The forms of the program; roots.
     forms: Vec<Value>,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Evaluator<'a> {
         Ok(evaluator)
     }
 
-    /// Takes a program's text in. Its forms stay as long as the evaluator.
+    /// Loads a program's text. Its forms live as long as the evaluator.
     pub(super) fn load(&mut self, data: &[Datum]) -> Result<(), OutOfMemory> {
         for datum in data {
             let form = self.atoms.load(&mut self.text, datum)?;
@@ -139,7 +139,7 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// The value of the `index`th form.
+    /// Evaluates form number `index`.
     pub(super) fn run(&mut self, index: usize) -> Result<Value, Stop> {
         self.frames.clear();
         let mut next = Next::Eval(self.forms[index], Value::NIL);
@@ -154,7 +154,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A cell: from the cache, or by a request to the system-call thread.
+    /// A cell from the cache. If the cache is empty, requests cells from the system-call thread.
     #[inline]
     pub(super) fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, Stop> {
         if let Some(pair) = self.cells.try_cons(car, cdr) {
@@ -185,8 +185,9 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The value of what needs no frame: constants, variables, quotations, and calls of primitives
-    /// with nothing but these as operands. `None`, and nothing done, for anything else.
+    /// The value of an expression that needs no frame: a constant, a variable, a quotation, or a
+    /// call of a primitive with only such operands. For other expressions, returns `None` and has
+    /// no effect.
     #[inline]
     pub(super) fn value_now(
         &mut self,
@@ -240,7 +241,7 @@ impl<'a> Evaluator<'a> {
         Ok(Next::Eval(operator, environment))
     }
 
-    /// Goes on with the operands of a call, and then calls.
+    /// Continues with the operands of a call, then calls.
     pub(super) fn eval_operands(
         &mut self,
         operator: Value,
@@ -261,7 +262,7 @@ impl<'a> Evaluator<'a> {
         self.apply(operator, made.first)
     }
 
-    /// An operand's value is there.
+    /// Adds the value of an operand.
     pub(super) fn give_operand(
         &mut self,
         operator: Value,
@@ -371,7 +372,7 @@ fn simple_value(expression: Value, environment: Value) -> Result<Value, Stop> {
     if atoms::is_atom(expression) { lookup(expression, environment) } else { Ok(expression) }
 }
 
-/// What a quotation quotes.
+/// The quoted datum of a quotation.
 #[inline]
 fn quoted(expression: Value) -> Option<Value> {
     let (operator, operands) = expression.uncons()?;
@@ -397,7 +398,7 @@ fn lookup(atom: Value, environment: Value) -> Result<Value, Stop> {
     if value == Value::UNBOUND { stop(Cause::Unbound(atoms::name(atom))) } else { Ok(value) }
 }
 
-/// Gives a bound variable its value, or a global one that has a value another.
+/// Assigns a value to a bound variable, or to a global one that has a value.
 pub(super) fn assign(atom: Value, value: Value, environment: Value) -> Result<(), Stop> {
     if let Some(binding) = binding(atom, environment) {
         let _ = binding.set_cdr(value);
@@ -410,7 +411,7 @@ pub(super) fn assign(atom: Value, value: Value, environment: Value) -> Result<()
 }
 
 impl Frame {
-    /// Everything a frame holds.
+    /// All values in a frame.
     fn values(&self) -> [Value; 5] {
         const NONE: Value = Value::NIL;
         match *self {

@@ -1,24 +1,26 @@
-//! The paper's experiment: a deep-binding a-list evaluator whose every cell is a system call.
+//! The paper's experiment: a deep-binding a-list evaluator in which each cell can cost a system
+//! call.
 //!
 //! ```text
 //!  program's microprocess                     system-call microprocess
 //!  eval ... cons: cache empty
-//!     |------------- want n cells ---------------->|
+//!     |------------- request n cells ------------->|
 //!     |  (parked)                                  | takes them from the shared heap
 //!     |<------------ done / out of memory ---------|  (parked)
 //!  cons from the cache, n times
 //! ```
 //!
-//! A compiler with lexical addressing allocates nothing in `(ack 3 3)`; in a Lisp that binds on
-//! a-lists nearly every step takes cells, and what a cell costs is what the program costs
-//! (paper 4, §5). So this engine exists beside the machine, to repeat table 1 and figures 3 and 4.
+//! A compiler with lexical addressing allocates nothing in `(ack 3 3)`. A Lisp that binds on
+//! a-lists takes cells in nearly every step, so the cost of a cell dominates the cost of a program
+//! (paper 4, §5). This engine exists beside the machine to repeat table 1 and figures 3 and 4.
 //!
-//! It is a subset of Scheme: quote, lambda, if, cond, let (named too), let*, letrec, define, set!,
-//! begin, and, or; integers of 61 bits, lists, strings for output. It collects at its own
-//! safepoints; the frames of the evaluation are on a stack of its own, so recursion is bounded by
-//! [`Options::frames_max`] and not by the microprocess's stack.
+//! It implements a subset of Scheme: quote, lambda, if, cond, let (also named), let*, letrec,
+//! define, set!, begin, and, or. Its data are integers of 61 bits, lists, and strings for output.
+//! It collects at its own safepoints. Its frames are on a stack of its own, so
+//! [`Options::frames_max`] bounds recursion, not the microprocess's stack.
 //!
-//! **Absent on purpose:** the compiler, the machine, threads, sessions. What this engine needs of the Lisp Server is the reader and the heap.
+//! **Absent on purpose:** the compiler, the machine, threads, sessions. This engine uses the reader
+//! and the heap of the Lisp Server.
 
 mod atoms;
 mod error;
@@ -44,38 +46,38 @@ use supply::Supply;
 /// How to run a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How many cells a message brings.
+    /// How many cells a message requests.
     pub cell_cache: CellCache,
     /// The heap.
     pub heap: Limits,
-    /// Frames of the evaluation, at most.
+    /// Most frames of the evaluator.
     pub frames_max: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        // The paper's cell area was in memory, and its programs collected nothing: what is measured
-        // is the taking of cells.
+        // The paper's cells were all in memory, and its programs ran without a collection. Only the
+        // requests for cells are measured.
         let heap = Limits { resident_bytes: 16 << 20, ..Limits::default() };
         Self { cell_cache: CellCache::Auto, heap, frames_max: 1_000_000 }
     }
 }
 
-/// What a program came to.
+/// The result of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The last form's value, as `write` shows it; or why the program stopped.
+    /// The last form's value as `write` shows it, or why the program stopped.
     pub value: Result<String, Failure>,
-    /// What its cells cost.
+    /// The cost of its cells.
     pub statistics: SystemCallStatistics,
 }
 
-/// Runs a program on a virtual processor of its own, as the paper's machine had one processor.
-/// `name` is for messages. Blocks the calling kernel thread until the program has ended.
+/// Runs a program on a virtual processor of its own, because the paper's machine had one processor.
+/// `name` appears in messages. Blocks the calling kernel thread until the program has ended.
 ///
 /// # Errors
-/// The text is not readable, or there is no memory to start with. What stops a program that runs is
-/// in its [`Outcome`], beside what it cost until then.
+/// The text cannot be read, or there is no memory to start with. An error of the running program is
+/// part of its [`Outcome`], beside its cost.
 pub fn run(
     source: &str,
     name: &str,
@@ -110,7 +112,7 @@ fn run_data(
     outcome
 }
 
-/// Evaluates the forms; cells come from `cells` and, when it is empty, by `supply`.
+/// Evaluates the forms. Cells come from `cells`; `supply` refills it when it is empty.
 fn run_with(
     heap: Arc<Heap>,
     cells: kyocho_heap::heap::Cells,

@@ -15,7 +15,7 @@ pub(super) struct Primitive {
     pub(super) function: fn(&mut Evaluator<'_>, Arguments) -> Result<Value, Stop>,
 }
 
-/// An argument list, and whom it is for.
+/// An argument list, and the name of the primitive that receives it.
 #[derive(Clone, Copy)]
 pub(super) struct Arguments {
     list: Value,
@@ -42,7 +42,7 @@ impl Arguments {
         count
     }
 
-    /// The argument after those taken. Arity was checked.
+    /// The next argument. The caller has checked the arity.
     fn next(&mut self) -> Value {
         let (first, rest) = self.list.uncons().unwrap_or((Value::UNSPECIFIED, Value::NIL));
         self.list = rest;
@@ -109,7 +109,7 @@ impl Arguments {
         Ok(Value::boolean(holds(self.next())))
     }
 
-    /// `car` and `cdr` from the right of the name: `"ad"` is `cadr`.
+    /// Applies `car` and `cdr` from the right of `path`: `"ad"` is `cadr`.
     fn select(mut self, path: &str) -> Result<Value, Stop> {
         let argument = self.next();
         let mut value = argument;
@@ -122,7 +122,7 @@ impl Arguments {
     }
 }
 
-/// `equal?`, without recursion along the cdr; nesting and cycles end at a bound.
+/// `equal?`, without recursion along the cdr. A bound ends the comparison of deep or cyclic data.
 fn equal(a: Value, b: Value) -> bool {
     const STEPS_MAX: usize = 10_000_000;
     let mut pending = vec![(a, b)];
@@ -199,7 +199,7 @@ const fn primitive(
     Primitive { name, arity, function }
 }
 
-/// All of them; a primitive's number is its index.
+/// All primitives. A primitive's number is its index.
 pub(super) const TABLE: &[Primitive] = &[
     primitive("+", (0, ANY), |_, a| a.fold(0, i64::checked_add)),
     primitive("*", (0, ANY), |_, a| a.fold(1, i64::checked_mul)),

@@ -1,8 +1,10 @@
-//! The system-call thread of the deep-binding evaluator, a microprocess, and messages to it.
+//! The system-call thread of the deep-binding evaluator, and messages to it. The thread is a
+//! microprocess.
 //!
-//! A message is a word in a mailbox and an unpark; the answer is the word's end and an unpark. The
-//! asking microprocess stops until then and the two share one virtual processor, so a request is
-//! two switches at user level: the paper's message and switch to the system-call thread, and back.
+//! A message is a word in a mailbox and an unpark. The answer clears the word and unparks the
+//! sender. The sender is parked meanwhile, and both share one virtual processor. So a request takes
+//! two switches at user level, like the paper's message and switch to the system-call thread and
+//! back.
 
 use kyocho_heap::heap::cells::CellWords;
 use kyocho_heap::heap::{Cells, Heap, OutOfMemory};
@@ -13,7 +15,7 @@ use std::sync::Arc;
 
 /// No request.
 const NONE: usize = 0;
-/// The last request: the system-call thread ends.
+/// The last request, which ends the system-call thread.
 const END: usize = usize::MAX;
 
 struct Mailbox {
@@ -39,14 +41,14 @@ impl Mailbox {
     }
 }
 
-/// A running system-call thread that serves one cache. Ended by `end`.
+/// A running system-call thread that serves one cache. `end` stops it.
 pub(super) struct SystemCallThread {
     mailbox: Arc<Mailbox>,
     thread: JoinHandle<()>,
 }
 
 impl SystemCallThread {
-    /// Starts one for the calling microprocess.
+    /// Starts a thread that serves the calling microprocess.
     pub(super) fn start(heap: &Arc<Heap>, cells: &Cells) -> io::Result<Self> {
         let client = Microprocess::current();
         let mailbox = Arc::new(Mailbox {
@@ -61,7 +63,7 @@ impl SystemCallThread {
         Ok(Self { mailbox, thread })
     }
 
-    /// What asks it: one message and its answer a call.
+    /// The function that makes requests. Each call is one message and its answer.
     pub(super) fn exchange(&self) -> impl FnMut(usize) -> Result<(), OutOfMemory> + Send + 'static {
         let mailbox = Arc::clone(&self.mailbox);
         let server = self.thread.microprocess();
@@ -75,7 +77,7 @@ impl SystemCallThread {
         }
     }
 
-    /// Ends it and waits for its end; whether it ended well.
+    /// Ends the thread and waits for it. Returns whether it ended without an error.
     pub(super) fn end(self) -> bool {
         self.mailbox.want.store(END, Ordering::Release);
         self.thread.microprocess().unpark();

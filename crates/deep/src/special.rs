@@ -1,4 +1,4 @@
-//! Special forms of the deep-binding evaluator: what starts one, and what its frames do with a
+//! Special forms of the deep-binding evaluator: how each starts, and what its frames do with a
 //! value. Their names cannot be shadowed.
 
 use super::atoms::{self, Role};
@@ -28,7 +28,7 @@ use Special::{And, Begin, Cond, Define, If, Lambda, Let, LetStar, Letrec, Or, Qu
 const ALL: [Special; 12] =
     [Quote, Lambda, If, Cond, Let, LetStar, Letrec, Define, Set, Begin, And, Or];
 
-/// Their names, in the order of their numbers.
+/// The names of the special forms, in the order of their numbers.
 pub(super) const NAMES: [&str; 12] = [
     "quote", "lambda", "if", "cond", "let", "let*", "letrec", "define", "set!", "begin", "and",
     "or",
@@ -45,14 +45,14 @@ fn binding_of(form: &'static str, binding: Value) -> Result<(Value, Value), Stop
     if atoms::is_atom(atom) { Ok((atom, value)) } else { stop(Cause::Malformed(form)) }
 }
 
-/// Where a `cond` goes on.
+/// How a `cond` continues.
 enum Clause {
     Value,
     Body(Value),
     Next(Value),
 }
 
-/// What the value of the first clause's test leads to.
+/// How a `cond` continues after the value of its first clause's test.
 fn take_clause(clauses: Value, value: Value) -> Result<Clause, Stop> {
     let (clause, rest) = pair_of("cond", clauses)?;
     let (_, body) = pair_of("cond", clause)?;
@@ -63,7 +63,7 @@ fn take_clause(clauses: Value, value: Value) -> Result<Clause, Stop> {
     })
 }
 
-/// Where an `if` goes on.
+/// How an `if` continues after the value of its test.
 fn choose(branches: Value, environment: Value, value: Value) -> Outcome {
     let (then, otherwise) = pair_of("if", branches)?;
     if value.is_true() {
@@ -75,13 +75,13 @@ fn choose(branches: Value, environment: Value, value: Value) -> Outcome {
     })
 }
 
-/// Whether a list that begins so is a quotation.
+/// Whether a list with this first element is a quotation.
 #[inline]
 pub(super) fn is_quote(operator: Value) -> bool {
     atoms::role(operator) == Role::Special(Quote as usize)
 }
 
-/// What follows `define` in a definition.
+/// The parts of a definition after `define`.
 fn definition_form(expression: Value) -> Option<Value> {
     let (operator, form) = expression.uncons()?;
     (atoms::role(operator) == Role::Special(Define as usize)).then_some(form)
@@ -206,7 +206,8 @@ impl Evaluator<'_> {
         Ok(Next::Eval(value, environment))
     }
 
-    /// `(let name ((variable value) ...) body)`: a call of a closure that knows its own name.
+    /// `(let name ((variable value) ...) body)`: a call of a closure whose a-list binds its own
+    /// name.
     fn eval_named_let(&mut self, name: Value, form: Value, environment: Value) -> Outcome {
         let (mut bindings, body) = pair_of("let", form)?;
         let (mut parameters, mut values) = (Vec::new(), Vec::new());
@@ -244,8 +245,8 @@ impl Evaluator<'_> {
         Ok(Next::Eval(value, environment))
     }
 
-    /// A body: what it defines at its beginning is bound at once, so that definitions see each
-    /// other; the last expression's value is the body's.
+    /// A body. The definitions at its beginning are bound first, so that they see each other. The
+    /// value is that of the last expression.
     pub(super) fn eval_body(&mut self, body: Value, environment: Value) -> Outcome {
         if body.car().is_none_or(|first| definition_form(first).is_none()) {
             return self.eval_sequence(body, environment);
@@ -277,7 +278,7 @@ impl Evaluator<'_> {
         items.iter().rev().try_fold(Value::NIL, |list, &item| self.cons(item, list))
     }
 
-    /// Evaluates what `(define name value)` or `(define (name . parameters) body)` gives its name.
+    /// Evaluates the value in `(define name value)` or `(define (name . parameters) body)`.
     fn defined_value(&mut self, form: Value, environment: Value) -> Outcome {
         let (target, rest) = pair_of("define", form)?;
         match target.uncons() {
@@ -286,8 +287,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// At top level the atom gets a global value. Bodies see the definitions they begin with
-    /// before this; one elsewhere has no scope.
+    /// A definition at top level: sets the atom's global value. Definitions at the beginning of a
+    /// body do not get here. One in any other position has no scope, and is an error.
     fn eval_define(&mut self, form: Value, environment: Value) -> Outcome {
         if !environment.is_nil() {
             return stop(Cause::Malformed("define: not at the beginning of a body"));
@@ -296,7 +297,7 @@ impl Evaluator<'_> {
         self.defined_value(form, environment)
     }
 
-    /// A frame gets the value it waited for.
+    /// Continues a frame with the value that it waited for.
     pub(super) fn give(&mut self, frame: Frame, value: Value) -> Outcome {
         match frame {
             Frame::Operator { operands, environment } => {

@@ -1,9 +1,9 @@
-//! Where the deep-binding evaluator's cells come from, and what that costs.
+//! The supply of cells for the deep-binding evaluator, and its cost.
 //!
-//! The evaluator asks when its cache is empty; how many cells, the policy says; who answers, the
-//! `exchange` says: a message to the system-call thread. Times are the paper's (figures 3 and 4):
-//! real time is what passed, system time what passed between a request and its answer, user time
-//! the rest, so that user and system are real.
+//! The evaluator requests cells when its cache is empty. The policy determines how many; the
+//! `exchange` is the function that answers, by a message to the system-call thread. Times are
+//! defined as in the paper (figures 3 and 4). Real time is elapsed time. System time is the time
+//! between requests and answers. User time is the rest.
 
 use core::fmt;
 use core::time::Duration;
@@ -12,49 +12,49 @@ use kyocho_heap::heap::{CellCache, Cells, Collection, Kind, OutOfMemory};
 use kyocho_heap::value::Value;
 use kyocho_sys::prim::clock::Instant;
 
-/// One round trip to whoever holds the free cells: so many cells more for the evaluator's cache.
+/// One round trip to the owner of the free cells: adds this many cells to the evaluator's cache.
 pub(super) type Exchange = Box<dyn FnMut(usize) -> Result<(), OutOfMemory> + Send>;
 
-/// Two readings of the clock take longer than a message. Requests for fewer cells than this come so
-/// often that reading it for each shows in what is measured (5 % of the whole at 100 cells):
-/// one in [`SAMPLE`] stands for all of them.
+/// Reading the clock twice takes longer than a message. For requests of fewer cells than this, that
+/// would distort the result (5 % of the total at 100 cells). So only one in [`SAMPLE`] of them is
+/// timed, and counts for all.
 const SAMPLED_BELOW_CELLS: usize = 512;
 const SAMPLE: u64 = 16;
-/// A hundred times what a message takes.
+/// A hundred times the duration of a message.
 const OUTLIER: Duration = Duration::from_micros(20);
-/// Requests until an object of two cells finds two adjacent ones.
+/// Most requests until an object of two cells finds two adjacent ones.
 const OBJECT_REQUESTS_MAX: usize = 8;
 
-/// What taking cells cost so far.
+/// The cost of taking cells so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SystemCallStatistics {
     /// The policy.
     pub cell_cache: CellCache,
-    /// Cells that were asked for and came.
+    /// Cells requested and received.
     pub cells: u64,
-    /// Messages they were asked for with.
+    /// Messages that requested them.
     pub messages: u64,
-    /// Time of the program's thread, collections left out.
+    /// Time of the program's thread, without collections.
     pub user: Duration,
     /// Time between requests and answers.
     pub system: Duration,
-    /// Both.
+    /// The sum of user and system time.
     pub real: Duration,
-    /// Collections, which are in none of the above.
+    /// Number of collections. Their time is in none of the times above.
     pub collections: u64,
-    /// Their time.
+    /// Time of the collections.
     pub collection: Duration,
-    /// Cells that lay unused in the cache when a collection came.
+    /// Cells that were unused in the cache when a collection began.
     pub stranded_cells: u64,
 }
 
-/// The policy, the way to the free cells, and the account.
+/// The policy, the exchange, and the statistics.
 pub(super) struct Supply {
     cell_cache: CellCache,
     size: CacheSize,
     exchange: Exchange,
     started: Instant,
-    /// Cells that the last request brought, and those that a collection took back since.
+    /// Cells that the last request brought, less those that a collection has taken back since.
     last_given: u64,
     given_back: u64,
     clock_cost: Duration,
@@ -75,7 +75,7 @@ impl Supply {
         }
     }
 
-    /// Begins the account anew: the program starts now.
+    /// Resets the statistics when the program starts.
     pub(super) fn start(&mut self) {
         self.account =
             SystemCallStatistics { cell_cache: self.cell_cache, ..SystemCallStatistics::default() };
@@ -83,7 +83,7 @@ impl Supply {
         self.size = CacheSize::new(0);
     }
 
-    /// Asks for as many cells as the policy says, for `cells`.
+    /// Requests as many cells for `cells` as the policy says.
     #[cold]
     pub(super) fn request(&mut self, cells: &Cells) -> Result<(), OutOfMemory> {
         let want = match self.cell_cache {
@@ -115,13 +115,14 @@ impl Supply {
         let begin = Instant::now();
         let result = (self.exchange)(want);
         let spent = begin.elapsed().saturating_sub(self.clock_cost);
-        // The host took the processor away in between: that did not happen to the other fifteen.
+        // The host preempted this thread in between. The other fifteen requests of the sample were
+        // not delayed, so this time counts once.
         let counts_for = if spent > OUTLIER { 1 } else { weight };
         self.account.system += spent * counts_for;
         result
     }
 
-    /// An object, two cells or more: as many requests as it takes.
+    /// Allocates an object of two or more cells, with as many requests as that takes.
     #[cold]
     pub(super) fn object(
         &mut self,
@@ -145,7 +146,7 @@ impl Supply {
         self.account.stranded_cells += done.stranded_cells as u64;
     }
 
-    /// The account up to now.
+    /// The statistics up to now.
     pub(super) fn statistics(&self) -> SystemCallStatistics {
         let real = self.started.elapsed().saturating_sub(self.account.collection);
         let system = self.account.system.min(real);
@@ -153,14 +154,14 @@ impl Supply {
     }
 }
 
-/// What two readings of the clock differ by when nothing lies between them.
+/// The difference of two consecutive readings of the clock.
 fn clock_cost() -> Duration {
     let costs = (0..100).map(|_| Instant::now().elapsed());
     costs.min().unwrap_or_default()
 }
 
 impl SystemCallStatistics {
-    /// One JSON object; times in nanoseconds.
+    /// One JSON object. Times are in nanoseconds.
     #[must_use]
     pub fn to_json(&self) -> String {
         format!(

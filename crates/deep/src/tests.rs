@@ -29,7 +29,7 @@ fn torture() -> Limits {
 }
 
 #[test]
-fn special_forms_mean_what_they_mean_in_scheme() {
+fn special_forms_behave_as_in_scheme() {
     for (source, expected) in [
         ("(+ 1 (* 2 3) (- 4))", "3"),
         ("'(a \"b\" (1 . 2) #t ())", "(a \"b\" (1 . 2) #t ())"),
@@ -64,7 +64,7 @@ fn special_forms_mean_what_they_mean_in_scheme() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_their_cause() {
     let unbound = Cause::Unbound(Symbol::intern("nowhere"));
     assert_eq!(value("(+ 1 nowhere)"), Err(unbound.clone()));
     assert_eq!(value("(set! nowhere 1)"), Err(unbound));

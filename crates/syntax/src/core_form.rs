@@ -1,4 +1,5 @@
-//! What the expander hands to the compiler: a handful of core forms, every name resolved.
+//! Core forms: the output of the expander and the input of the compiler. There are few of them, and
+//! every name in them is resolved.
 
 use super::datum::{Datum, Span};
 use super::location::Location;
@@ -6,57 +7,57 @@ use crate::symbol::Symbol;
 use core::cell::Cell;
 use std::rc::Rc;
 
-/// A local variable. One object a binding; identity is the address.
+/// A local variable. Each binding has its own object, and the object's address is its identity.
 #[derive(Debug)]
 pub struct Variable {
     /// Its name, for messages.
     pub name: Symbol,
     /// Whether anything assigns it after its initialisation (`set!`).
     pub mutated: Cell<bool>,
-    /// Whether a lambda other than the one that binds it refers to it.
+    /// Whether a lambda other than the binding one refers to it.
     pub captured: Cell<bool>,
 }
 
-/// A core form. `Span`s point to where the user wrote what became this.
+/// A core form. Each `Span` is the position of the source form that it was made from.
 #[derive(Debug)]
 pub enum Core {
     /// A self-evaluating or quoted datum (aliases already stripped to symbols).
     Constant(Datum),
     /// The unspecified value.
     Unspecified,
-    /// A local variable's value.
+    /// The value of a local variable.
     Local(Rc<Variable>, Span),
     /// `(set! local value)`.
     SetLocal(Rc<Variable>, Box<Self>, Span),
-    /// A top-level variable's value: raises when unbound.
+    /// The value of a top-level variable. Raises an error if the variable is unbound.
     Global(Location, Span),
-    /// `(set! global value)`: raises when unbound.
+    /// `(set! global value)`. Raises an error if the variable is unbound.
     SetGlobal(Location, Box<Self>, Span),
     /// `(define global value)`.
     DefineGlobal(Location, Box<Self>, Span),
     /// `(if test then else)`.
     If(Box<Self>, Box<Self>, Box<Self>),
-    /// Evaluate in order, value of the last. Never empty.
+    /// Evaluates the forms in order; the value is the last one's. Never empty.
     Sequence(Vec<Self>),
     /// A procedure; `case-lambda` has several clauses.
     Lambda(Rc<Lambda>),
-    /// `let`: inits evaluated outside the scope of the variables.
+    /// `let`: the initial values are evaluated outside the scope of the variables.
     Let(Vec<(Rc<Variable>, Self)>, Box<Self>),
-    /// `letrec*`, internal definitions, named `let`: inits evaluated in order inside the scope.
-    /// Reading a variable before its initialisation raises.
+    /// `letrec*`, internal definitions, named `let`. The initial values are evaluated in order,
+    /// inside the scope. Reading a variable before its initialisation raises an error.
     Letrec(Vec<(Rc<Variable>, Self)>, Box<Self>),
-    /// A call. Order of evaluation: left to right.
+    /// A call. Operator and operands are evaluated from left to right.
     Call(Box<Self>, Vec<Self>, Span),
 }
 
-/// A procedure's text.
+/// A procedure's parameters and body.
 #[derive(Debug)]
 pub struct Lambda {
-    /// Its name where one is known, for backtraces.
+    /// Its name if it has one, for backtraces.
     pub name: Option<Symbol>,
-    /// Its clauses, tried in order by number of arguments.
+    /// Its clauses. The first that fits the number of arguments is taken.
     pub clauses: Vec<Clause>,
-    /// Where it stands.
+    /// Its position in the source.
     pub span: Span,
 }
 
@@ -65,7 +66,7 @@ pub struct Lambda {
 pub struct Clause {
     /// Required parameters.
     pub required: Vec<Rc<Variable>>,
-    /// The parameter that takes the rest as a list.
+    /// The parameter that receives the remaining arguments as a list.
     pub rest: Option<Rc<Variable>>,
     /// The body.
     pub body: Core,

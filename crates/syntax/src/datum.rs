@@ -1,4 +1,4 @@
-//! What the reader makes: a tree of data with source positions. Macros work on this tree.
+//! Data as the reader makes them: trees with source positions. Macros work on these trees.
 
 mod show;
 
@@ -9,15 +9,15 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use std::sync::{Arc, LazyLock};
 
-/// Items between two pauses: what takes a millisecond or two.
+/// Items processed between two pauses: one or two milliseconds of work.
 pub(super) const PART: usize = 1 << 14;
 
-/// Where a datum stands in its source.
+/// The position of a datum in its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Span {
     /// Index into the table of source names (`source`).
     pub source: u32,
-    /// Line, from 1; 0 where nothing is known.
+    /// Line, from 1; 0 if the position is unknown.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
@@ -28,11 +28,11 @@ pub struct Span {
 pub struct Datum {
     /// What it is.
     pub kind: Arc<DatumKind>,
-    /// Where it began.
+    /// The position of its first character.
     pub span: Span,
 }
 
-/// The shapes a datum takes.
+/// The kinds of datum.
 #[derive(Debug)]
 pub enum DatumKind {
     /// `#t`, `#f`.
@@ -47,7 +47,7 @@ pub enum DatumKind {
     Alias(Arc<Alias>),
     /// A number.
     Number(NumberLiteral),
-    /// A proper list of two or more pairs is nested pairs; the reader and expander iterate on `cdr`.
+    /// A pair. A proper list is a chain of pairs; the reader and the expander iterate along `cdr`.
     Pair(Datum, Datum),
     /// The empty list.
     Nil,
@@ -55,21 +55,23 @@ pub enum DatumKind {
     Vector(Vec<Datum>),
     /// `#u8( ... )`.
     Bytevector(Vec<u8>),
-    /// `#n=` : a labelled datum (data only, for `read` and `quote` of cyclic structure).
+    /// `#n=`: a labelled datum. Only for `read` and `quote` of cyclic structure.
     Label(u64, Datum),
-    /// `#n#` : a reference to a label.
+    /// `#n#`: a reference to a label.
     Reference(u64),
 }
 
-/// A renamed identifier: what a macro template inserts, so that it means what it meant where the
-/// macro was defined. Two aliases are the same identifier only if they are the same object.
+/// A renamed identifier, which a macro template inserts. It keeps the meaning that the original
+/// identifier has at the macro's definition. Two aliases are the same identifier only if they are
+/// the same object.
 #[derive(Debug)]
 pub struct Alias {
-    /// The identifier it stands for (a symbol, or an alias again).
+    /// The identifier that was renamed: a symbol, or another alias.
     pub of: Identifier,
-    /// Where `of` is looked up when nothing binds the alias itself: the macro's definition.
+    /// Where `of` is looked up if nothing binds the alias itself: the scope of the macro's
+    /// definition.
     pub home: Home,
-    /// How many aliases deep `of` is; bounds the walk and the drop.
+    /// How many aliases lead from here to the symbol. Bounds the walk and the drop.
     pub generation: u32,
 }
 
@@ -91,10 +93,10 @@ pub enum Identifier {
     Alias(Arc<Alias>),
 }
 
-/// Numbers as the reader knows them.
+/// Numbers as the reader represents them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NumberLiteral {
-    /// Fits a machine word.
+    /// An exact integer of 64 bits.
     Integer(i64),
     /// Any other exact integer.
     Big(BigInt),
@@ -102,14 +104,15 @@ pub enum NumberLiteral {
     Ratio(BigRational),
     /// An inexact real.
     Real(f64),
-    /// No real number: its real part and its imaginary part, both exact or both inexact, the latter no exact zero.
+    /// A complex number: real part and imaginary part, both exact or both inexact. The imaginary
+    /// part is not an exact zero.
     Complex(Box<[Self; 2]>),
 }
 
 static NIL: LazyLock<Arc<DatumKind>> = LazyLock::new(|| Arc::new(DatumKind::Nil));
 
 impl Identifier {
-    /// The name at the bottom: what the user sees.
+    /// The symbol that the chain of aliases ends in: the name that the user sees.
     #[must_use]
     pub fn symbol(&self) -> Symbol {
         let mut identifier = self;
@@ -150,7 +153,7 @@ impl fmt::Display for Identifier {
 }
 
 impl Datum {
-    /// A datum at a place.
+    /// A datum at a position.
     #[must_use]
     pub fn new(kind: DatumKind, span: Span) -> Self {
         Self { kind: Arc::new(kind), span }
@@ -195,14 +198,14 @@ impl Datum {
         }
     }
 
-    /// The list of `items` ending in `tail`; its first pair stands at `span`, each later pair where
-    /// its item stands.
+    /// The list of `items` ending in `tail`. Its first pair has position `span`, each later pair
+    /// that of its item.
     #[must_use]
     pub fn list_with_tail(items: Vec<Self>, tail: Self, span: Span) -> Self {
         Self::list_in_parts(items, tail, span, || ())
     }
 
-    /// The same; `pause` is called after each [`PART`] items.
+    /// As [`Datum::list_with_tail`]; calls `pause` after each [`PART`] items.
     pub(super) fn list_in_parts(
         mut items: Vec<Self>,
         tail: Self,
@@ -230,7 +233,7 @@ impl Datum {
         Self::list_with_tail(items, nil, span)
     }
 
-    /// Both halves of a pair.
+    /// The `car` and the `cdr` of a pair.
     #[must_use]
     pub fn as_pair(&self) -> Option<(&Self, &Self)> {
         match &*self.kind {
@@ -245,7 +248,7 @@ impl Datum {
         matches!(&*self.kind, DatumKind::Nil)
     }
 
-    /// The identifier, where this is one.
+    /// The identifier, if this is one.
     #[must_use]
     pub fn as_identifier(&self) -> Option<Identifier> {
         match &*self.kind {
@@ -267,7 +270,7 @@ impl Datum {
         self.as_identifier().map(|identifier| identifier.symbol())
     }
 
-    /// The string, where this is one.
+    /// The string, if this is one.
     #[must_use]
     pub fn as_string(&self) -> Option<&str> {
         match &*self.kind {
@@ -276,13 +279,13 @@ impl Datum {
         }
     }
 
-    /// The elements of a list, in order; [`Elements::tail`] tells how it ends.
+    /// The elements of a list, in order. [`Elements::tail`] returns what follows the last pair.
     #[must_use]
     pub fn elements(&self) -> Elements<'_> {
         Elements { rest: self }
     }
 
-    /// What ends the list: `()` for a proper one, this datum itself where it is no pair.
+    /// The end of the list: `()` for a proper list, this datum itself if it is no pair.
     #[must_use]
     pub fn elements_tail(&self) -> &Self {
         let mut elements = self.elements();
@@ -299,14 +302,14 @@ impl Datum {
     }
 }
 
-/// Walks a list by its `cdr`s.
+/// Iterates over a list along its `cdr`s.
 #[derive(Debug)]
 pub struct Elements<'a> {
     rest: &'a Datum,
 }
 
 impl<'a> Elements<'a> {
-    /// What is not walked yet; after the last element, what ends the list.
+    /// The part not iterated over yet; after the last element, the end of the list.
     #[must_use]
     pub fn tail(&self) -> &'a Datum {
         self.rest
@@ -323,7 +326,8 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Dropping a long or deep tree must not recurse: what a dying datum alone holds moves to a list.
+/// Dropping a long or deep tree must not recurse. Children that only the dropped datum refers to
+/// move to a list, which is dropped in a loop.
 impl Drop for Datum {
     fn drop(&mut self) {
         let mut dying = Vec::new();

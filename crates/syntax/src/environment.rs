@@ -1,15 +1,15 @@
-//! Top-level environments: what names mean at a prompt, in a program, in a library.
+//! Top-level environments: the meanings of names at a prompt, in a program, in a library.
 //!
-//! A name is *own* (defined here), *imported* (the same location as in its library, so it cannot be
-//! assigned here), or *undefined* (used before any definition: it has its location already, so that
-//! a later definition reaches the code that used it).
+//! A name is *own*, *imported* or *undefined*. An own name is defined here. An imported name shares
+//! the location of its library, so it cannot be assigned here. An undefined name was used before
+//! any definition. It has a location already, so a later definition reaches the code that used it.
 //!
-//! An environment may stand *over* a base: what it does not name itself, the base's public names mean, as if imported. A
-//! prompt so costs what it defines, not what the system offers.
+//! An environment may extend a *base*. Names that it does not have itself mean what the base's
+//! public names mean, as if imported. So a prompt costs memory for its own definitions only.
 //!
-//! **Invariant:** a [`Location`] has exactly one environment where it is own. A name imported from a
-//! built-in library is therefore the primitive for as long as it is that location; a program that
-//! defines `car` gets another one.
+//! **Invariant:** a [`Location`] is own in exactly one environment. So a name imported from a
+//! built-in library is the primitive as long as it has the primitive's location. A program that
+//! defines `car` gets another location.
 
 use super::datum::Identifier;
 use super::location::{Globals, Location};
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What a name means at top level.
 #[derive(Clone, Debug)]
 pub enum Binding {
-    /// A form that the expander knows.
+    /// A special form.
     Special(Special),
     /// A macro.
     Macro(Arc<Macro>),
@@ -30,24 +30,24 @@ pub enum Binding {
     Variable {
         /// Its location.
         global: Location,
-        /// How it came here.
+        /// How the environment got it.
         origin: Origin,
     },
 }
 
-/// How a variable came into an environment.
+/// How an environment got a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Defined here.
     Own,
-    /// From a library, or from the base: cannot be assigned here.
+    /// From a library or from the base. Cannot be assigned here.
     Imported,
-    /// Used, and not defined yet.
+    /// Used but not defined yet.
     Undefined,
 }
 
 impl Binding {
-    /// Whether both are the same meaning: what makes a double import harmless.
+    /// Whether both mean the same, so that importing a name twice does no harm.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -58,7 +58,7 @@ impl Binding {
         }
     }
 
-    /// The same meaning as an importer sees it.
+    /// The same binding, as an importing environment has it.
     pub(crate) fn imported(self) -> Self {
         match self {
             Self::Variable { global, .. } => Self::Variable { global, origin: Origin::Imported },
@@ -84,12 +84,12 @@ impl Environment {
         Self { number, globals, base: None, names: Mutex::new(HashMap::new()) }
     }
 
-    /// One that stands over `base`, which is not defined into any more.
+    /// An environment that extends `base`. Nothing may be defined in `base` afterwards.
     pub(crate) fn over(number: u64, globals: Arc<Globals>, base: Arc<Self>) -> Self {
         Self { base: Some(base), ..Self::new(number, globals) }
     }
 
-    /// Its number in its world, which aliases of macros name it by.
+    /// Its number in its world. Aliases refer to it by this number.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
@@ -107,14 +107,14 @@ impl Environment {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a name means here.
+    /// The meaning of a name here.
     #[must_use]
     pub fn lookup(&self, identifier: &Identifier) -> Option<Binding> {
         let own = self.table().get(identifier).cloned();
         own.or_else(|| self.inherited(identifier))
     }
 
-    /// What the base means by a name.
+    /// The meaning of a name in the base.
     fn inherited(&self, identifier: &Identifier) -> Option<Binding> {
         let base = self.base.as_ref()?;
         match identifier {
@@ -125,14 +125,15 @@ impl Environment {
         }
     }
 
-    /// The location that `(define identifier ...)` writes: its own one where it has one.
+    /// The location that `(define identifier ...)` writes: the own location of the name, or a new
+    /// one.
     pub(crate) fn define(&self, identifier: &Identifier) -> Location {
         let before = self.lookup(identifier);
         let global = match before {
             Some(Binding::Variable { global, origin: Origin::Own | Origin::Undefined }) => global,
             Some(Binding::Variable { global: imported, origin: Origin::Imported }) => {
-                // The name keeps its value until the definition has one: should that fail, the
-                // prompt is as before.
+                // The name keeps its value until the definition is evaluated. If that fails,
+                // nothing has changed for the user.
                 let global = self.make(identifier.symbol());
                 global.set_word(imported.word());
                 global
@@ -144,7 +145,7 @@ impl Environment {
         global
     }
 
-    /// The location of a name that nothing defines yet.
+    /// The location of a name that is not defined yet.
     pub(crate) fn reference(&self, symbol: Symbol) -> Location {
         let identifier = Identifier::Symbol(symbol);
         if let Some(Binding::Variable { global, .. }) = self.lookup(&identifier) {
@@ -156,19 +157,19 @@ impl Environment {
         global
     }
 
-    /// Has a name mean this from now on.
+    /// Binds the name.
     pub fn bind(&self, identifier: Identifier, binding: Binding) {
         self.table().insert(identifier, binding);
     }
 
-    /// What a name means here, unless it was only used and never defined.
+    /// The meaning of a name here. `None` if the name was only used and never defined.
     pub(crate) fn defined(&self, identifier: &Identifier) -> Option<Binding> {
         self.lookup(identifier).filter(|binding| {
             !matches!(binding, Binding::Variable { origin: Origin::Undefined, .. })
         })
     }
 
-    /// What a name means here; a location without a value where it means nothing.
+    /// The meaning of a name here. An unknown name gets a location without a value.
     pub(crate) fn binding_or_reference(&self, symbol: Symbol) -> Binding {
         self.lookup(&Identifier::Symbol(symbol)).unwrap_or_else(|| {
             let global = self.reference(symbol);
@@ -176,7 +177,7 @@ impl Environment {
         })
     }
 
-    /// Every name that does not begin with `%`, and what it means.
+    /// All names that do not begin with `%`, with their meanings.
     #[must_use]
     pub fn public_bindings(&self) -> Vec<(Symbol, Binding)> {
         let table = self.table();
@@ -187,19 +188,19 @@ impl Environment {
         public.collect()
     }
 
-    /// Every name that it has itself, and what it means.
+    /// All names of this environment itself, with their meanings.
     #[must_use]
     pub fn bindings(&self) -> Vec<(Identifier, Binding)> {
         self.table().iter().map(|(name, binding)| (name.clone(), binding.clone())).collect()
     }
 
-    /// Whether what it does not name itself means what the system has.
+    /// Whether this environment extends the system environment.
     #[must_use]
     pub fn is_over_system(&self) -> bool {
         self.base.is_some()
     }
 
-    /// Takes a definition back.
+    /// Undoes a definition.
     pub(crate) fn restore(&self, identifier: &Identifier, before: Option<Binding>) {
         match before {
             Some(binding) => self.table().insert(identifier.clone(), binding),
@@ -207,12 +208,13 @@ impl Environment {
         };
     }
 
-    /// Defines `name` from outside Lisp: the way a primitive gets its location.
+    /// Defines `name` from Rust: primitives get their locations this way.
     pub fn define_name(&self, name: &str) -> Location {
         self.define(&Identifier::Symbol(Symbol::intern(name)))
     }
 
-    /// The location that `name` means here, where it is a variable (bound to a value or not).
+    /// The location that `name` refers to here, if it is a variable, whether bound to a value or
+    /// not.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<Location> {
         match self.lookup(&Identifier::Symbol(Symbol::intern(name)))? {
@@ -221,7 +223,7 @@ impl Environment {
         }
     }
 
-    /// Every name that means something here, sorted; for completion.
+    /// All names that have a meaning here, sorted; for completion.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         let inherited = self.base.as_ref().map_or_else(Vec::new, |base| base.names());
@@ -243,7 +245,7 @@ impl Environment {
         names
     }
 
-    /// The bound name that `name` was most likely meant to be.
+    /// The bound name that is closest in spelling to `name`.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Option<&'static str> {
         let others = self.names().into_iter().filter(|known| *known != name);
@@ -251,7 +253,7 @@ impl Environment {
     }
 }
 
-/// Whether others may see a name of the system's.
+/// Whether a system name is visible outside the system environment.
 fn is_public(symbol: Symbol) -> bool {
     is_public_name(symbol.name())
 }
@@ -260,7 +262,8 @@ fn is_public_name(name: &str) -> bool {
     !name.starts_with('%')
 }
 
-/// The candidate with the fewest edits from `name`; none where more than a third would change.
+/// The candidate with the fewest edits from `name`. `None` if that is more than a third of its
+/// characters, or more than three edits.
 pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str>,
@@ -275,7 +278,8 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
+/// Number of insertions, deletions, replacements and swaps of neighbours that turn one word into
+/// the other.
 fn edits(a: &[char], b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut before: Vec<usize> = Vec::new();

@@ -1,9 +1,10 @@
-//! What is wrong with a text: where, what, and what was expected.
+//! Syntax errors: position, problem, and what was expected.
 
 use super::datum::{Datum, Span};
 use core::fmt;
 
-/// A syntax error. Displays as `file:line:column: message; expected ...`, one line a note after it.
+/// A syntax error. Displays as `file:line:column: message; expected ...`, followed by its notes,
+/// one a line.
 #[derive(Clone, Debug)]
 pub struct SyntaxError(Box<Details>);
 
@@ -15,31 +16,31 @@ struct Details {
     notes: Vec<(Span, String)>,
 }
 
-/// Notes that an error keeps: the innermost expansions.
+/// Most notes that an error keeps: those of the innermost expansions.
 const NOTES_MAX: usize = 3;
 
 impl SyntaxError {
-    /// An error at a place.
+    /// An error at a position.
     #[must_use]
     pub fn new(span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
         Self(Box::new(Details { span, message, expected: None, notes: Vec::new() }))
     }
 
-    /// An error about a form: the form is shown.
+    /// An error about a form. The message shows the form.
     #[must_use]
     pub fn in_form(form: &Datum, message: impl fmt::Display) -> Self {
         Self::new(form.span, format!("{message} in {form}"))
     }
 
-    /// The same, saying what would have been right.
+    /// Adds what would have been correct.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>) -> Self {
         self.0.expected = Some(expected.into());
         self
     }
 
-    /// The same, pointing to a second place; notes past a bound are dropped.
+    /// Adds a note about a second position. Further notes are dropped after [`NOTES_MAX`].
     #[must_use]
     pub fn note(mut self, span: Span, text: impl Into<String>) -> Self {
         if self.0.notes.len() < NOTES_MAX {
@@ -48,19 +49,19 @@ impl SyntaxError {
         self
     }
 
-    /// Where.
+    /// The position.
     #[must_use]
     pub fn span(&self) -> Span {
         self.0.span
     }
 
-    /// What.
+    /// The problem.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What would have been right, where that can be said.
+    /// What would have been correct, if known.
     #[must_use]
     pub fn expectation(&self) -> Option<&str> {
         self.0.expected.as_deref()
@@ -68,7 +69,7 @@ impl SyntaxError {
 }
 
 impl SyntaxError {
-    /// All but the place: what is wrong, what was expected, and the notes, a line each.
+    /// Everything except the position: the problem, what was expected, and the notes, one a line.
     #[must_use]
     pub fn explanation(&self) -> String {
         let mut text = self.0.message.clone();
@@ -84,7 +85,7 @@ impl SyntaxError {
 
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Lines count from 1: what a command asked for has no place in any text.
+        // Line 0 means that the form came from a command and has no position in a text.
         if self.0.span.line > 0 {
             write!(f, "{}: ", self.0.span)?;
         }

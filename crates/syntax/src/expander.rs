@@ -1,16 +1,16 @@
-//! Data to core forms: resolves every name, expands every macro.
+//! The expander: turns data into core forms, resolves every name and expands every macro.
 //!
-//! Hygiene is by renaming. A macro inserts an identifier as a fresh *alias* that remembers the
-//! identifier and the place of the macro's definition. A binding form binds the alias itself, so
-//! nothing the user wrote can refer to it; an alias that nothing binds means what its original
-//! means at the macro's definition. Names are compared by what they resolve to, never by spelling.
-//! (Clinger and Rees, *Macros That Work*, 1991, with renaming on insertion made lazy.)
+//! Hygiene is by renaming. A macro inserts an identifier as a fresh *alias*. The alias remembers
+//! the identifier and the scope of the macro's definition. A binding form binds the alias itself,
+//! so nothing that the user wrote can refer to it. An alias that nothing binds means what its
+//! original means at the macro's definition. Names are compared by their meanings, never by
+//! spelling. (Clinger and Rees, *Macros That Work*, 1991, with renaming on insertion made lazy.)
 //!
-//! What recurses stays out of line (`#[inline(never)]`): inlined together, the forms would make every
-//! level of nesting pay for the largest frame.
+//! Recursive functions are not inlined (`#[inline(never)]`). If they were inlined into one another,
+//! every level of nesting would take the stack of the largest frame.
 //!
-//! **Invariant:** `depth` is the depth of the core form being built, so what the compiler and the
-//! destructor later recurse over is never deeper than [`DEPTH_MAX`].
+//! **Invariant:** `depth` is the depth of the core form being built, and at most [`DEPTH_MAX`]. So
+//! the compiler and the destructor, which recurse over core forms, are bounded too.
 
 mod binding;
 mod body;
@@ -45,10 +45,10 @@ use meaning::Local;
 pub(crate) use meaning::{Meaning, rename};
 pub use top_level::TopLevel;
 
-/// How deep forms nest, counting those that macros and sequences such as `cond` make; the core forms
-/// made of them nest at most four times as deep.
+/// Most levels of nested forms, including those that macros and sequences such as `cond` produce.
+/// The core forms made of them nest at most four times as deep.
 pub const DEPTH_MAX: u32 = 2000;
-/// Work that one top-level form may cause: forms visited and data that macros make.
+/// Most steps that one top-level form may take: forms visited and data that macros make.
 pub const STEPS_MAX: u64 = 8_000_000;
 type Result<T = Core> = core::result::Result<T, SyntaxError>;
 
@@ -65,7 +65,7 @@ pub(crate) struct Expander<'w> {
     steps: u64,
     inclusions: u32,
     stack_top: usize,
-    /// What the names meant that the form has defined so far.
+    /// The former meanings of the names that the form has defined so far.
     redefined: Vec<(Identifier, Option<Binding>)>,
 }
 
@@ -109,14 +109,14 @@ impl<'w> Expander<'w> {
         work(&mut inner)
     }
 
-    /// Begins another top-level form with all of its budget.
+    /// Resets the budget for another top-level form.
     pub(super) fn fresh_budget(&mut self) {
         (self.steps, self.inclusions) = (0, 0);
         self.scopes = Scopes::default();
         self.bodies.clear();
     }
 
-    /// Charges work to the form being expanded.
+    /// Charges steps to the form being expanded.
     pub(crate) fn charge(&mut self, steps: u64, span: Span) -> Result<()> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps <= STEPS_MAX {
@@ -126,8 +126,8 @@ impl<'w> Expander<'w> {
         Err(SyntaxError::new(span, message).expected("macros that come to an end"))
     }
 
-    /// Goes one core form deeper. The caller comes back up by subtracting from `depth`, except on
-    /// an error, which ends the expansion.
+    /// Enters one more level of core forms. The caller subtracts from `depth` when it leaves. After
+    /// an error it need not, because the expansion ends.
     pub(super) fn deepen(&mut self, span: Span) -> Result<()> {
         self.depth += 1;
         self.charge(1, span)?;
@@ -148,7 +148,7 @@ impl<'w> Expander<'w> {
         self.named_expression(form, home, None)
     }
 
-    /// Expands an expression; a lambda gets `name` for its backtraces.
+    /// Expands an expression. A lambda gets `name`, which its backtraces show.
     fn named_expression(&mut self, form: &Datum, home: Home, name: Option<Symbol>) -> Result {
         self.deepen(form.span)?;
         let core = match self.head(form, home) {
@@ -170,7 +170,7 @@ impl<'w> Expander<'w> {
         name: Option<Symbol>,
     ) -> Result {
         let mut expanded = self.apply_macro(rules, form, home)?;
-        // A macro that expands to a macro use costs steps, not stack.
+        // A macro that expands to another macro use costs steps but no stack.
         while let Some(Meaning::Macro(rules)) = self.head(&expanded, home) {
             expanded = self.apply_macro(&rules, &expanded, home)?;
         }
@@ -239,7 +239,7 @@ impl<'w> Expander<'w> {
         }
     }
 
-    /// Notes a use of a variable: whether a lambda captures it, whether it comes before its
+    /// Records a use of a variable: whether a lambda captures it, and whether it precedes its
     /// definition.
     fn touch(&mut self, local: &Local) {
         if local.lambda != self.lambda {
@@ -253,7 +253,8 @@ impl<'w> Expander<'w> {
     fn free_global(&self, symbol: Symbol, number: u64) -> Location {
         match self.world.environment(number) {
             Some(environment) => environment.reference(symbol),
-            // The environment that a macro came from is gone: the name means nothing there.
+            // The environment in which the macro was defined no longer exists, so the name is
+            // unbound there.
             None => self.top.reference(symbol),
         }
     }
@@ -389,13 +390,15 @@ impl<'w> Expander<'w> {
     }
 }
 
-/// About where the native stack stands: enough to bound what the expander itself uses of it.
+/// The approximate position of the native stack pointer: accurate enough to bound the stack that
+/// the expander uses.
 fn stack_address() -> usize {
     let here = 0u8;
     core::hint::black_box(&raw const here).addr()
 }
 
-/// The operands of a form: at least `min`, at most `max`; `shape` is what to expect otherwise.
+/// The operands of a form: at least `min`, at most `max`. `shape` is the correct form that the
+/// error shows.
 fn parts<'a>(
     form: &'a Datum,
     min: usize,
@@ -410,7 +413,7 @@ fn parts<'a>(
     Ok(parts)
 }
 
-/// The operands of a form as a list, checked to be a proper one of at least `min`.
+/// The operands of a form as a list, checked to be proper and to have at least `min` elements.
 fn rest<'a>(form: &'a Datum, min: usize, shape: &str) -> Result<&'a Datum> {
     parts(form, min, None, shape)?;
     let (_, rest) = form.as_pair().ok_or_else(|| malformed(form, shape))?;
@@ -437,7 +440,7 @@ fn auxiliary(form: &Datum, special: Special) -> SyntaxError {
     SyntaxError::in_form(form, "misplaced keyword").expected(format!("it in {place}"))
 }
 
-/// `(syntax-error "message" form ...)`: the macro writer's own words.
+/// `(syntax-error "message" form ...)`: an error with the macro writer's own message.
 fn syntax_error(form: &Datum) -> SyntaxError {
     let items: Vec<_> = form.elements().skip(1).collect();
     let Some((message, irritants)) = items.split_first() else {

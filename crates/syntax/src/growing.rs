@@ -1,29 +1,31 @@
-//! A text that comes line by line, and whether it is whole yet.
+//! A text that arrives line by line, and the decision whether it is complete yet.
 //!
 //! ```text
-//!  line ──► scan: goes on where the line before ended      surely open ──► more
-//!                └──► the reader, from the beginning       whole, or wrong ──► to be evaluated
+//!  line ──► scan: continues from the previous line         surely open ──► more
+//!                └──► the reader, from the beginning       complete, or wrong ──► to be evaluated
 //! ```
 //!
-//! To ask the reader at each line takes time in proportion to the square of the text's length, on nobody's account. The scan knows of tokens
-//! only what can be open: parentheses, quotes, comments, prefixes without a datum. The reader is asked where nothing is; where it may know that the
-//! text is wrong, whatever follows, it is asked while the text is short, and then each time that its length has doubled.
+//! Running the reader after each line would take time quadratic in the length of the text. That
+//! time would be charged to no account. So a scan first checks whether anything is surely open: a
+//! parenthesis, a quotation, a comment, or a prefix without a datum. The reader runs if nothing is
+//! open. If something is open, the reader may still find an error that no further text can mend. So
+//! it also runs on short texts, and each time that the length has doubled.
 
 use super::error::SyntaxError;
 use super::reader::{ReadError, Reader};
 use super::source;
 
-/// Up to here the reader is asked at each line.
+/// The reader runs after each line on texts shorter than this.
 const SHORT_BYTES: usize = 1024;
 
-/// Whether a text is a number of whole forms.
+/// Whether a text consists of whole forms.
 #[derive(Debug)]
 pub enum Completeness {
-    /// It is.
+    /// It does.
     Complete,
     /// More text may complete it.
     Incomplete,
-    /// No text can.
+    /// No further text can make it correct.
     Wrong(SyntaxError),
 }
 
@@ -41,40 +43,40 @@ pub fn completeness(text: &str) -> Completeness {
     }
 }
 
-/// Where the scan is.
+/// The lexical state of the scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Between,
-    /// In a symbol, number or name of a character: up to a delimiter.
+    /// In a symbol, number or character name, up to a delimiter.
     Atom,
-    /// Behind a comma.
+    /// After a comma.
     Comma,
-    /// Behind `#`, and so many characters that may become `#u8(`.
+    /// After `#` and this many further characters of a possible `#u8(`.
     Hash(usize),
-    /// In the number behind `#`.
+    /// In the number after `#`.
     Label,
-    /// Behind `#\`.
+    /// After `#\`.
     Character,
     /// In a directive such as `#!fold-case`.
     Directive,
-    /// Up to the end of the line.
+    /// In a line comment.
     Line,
-    /// Up to this character; whether the next one is escaped.
+    /// In quotes that this character closes; whether the next character is escaped.
     Quoted(char, bool),
-    /// In comments in each other; the last character, which may be half of `#|` or `|#`.
+    /// In block comments nested this deep; the last character, which may be half of `#|` or `|#`.
     Block(u32, char),
 }
 
-/// What needs a datum behind it, outside all parentheses.
+/// A prefix that requires a datum after it, outside all parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefix {
-    /// It makes one of it.
+    /// Forms a datum together with the one that follows, such as `'`.
     Quote,
-    /// It takes it away.
+    /// Removes the datum that follows: `#;`.
     Comment,
 }
 
-/// What of a text is open at its end.
+/// The state of the text at its end: what is still open.
 #[derive(Debug)]
 struct Scan {
     place: Place,
@@ -99,7 +101,7 @@ impl Scan {
         in_token || self.depth > 0 || self.waiting() > 0
     }
 
-    /// Prefixes that wait for a datum, where the text ends here.
+    /// Number of prefixes that still require a datum if the text ends here.
     fn waiting(&self) -> usize {
         if self.place != Place::Atom {
             return self.prefixes.len();
@@ -206,12 +208,12 @@ impl Scan {
     }
 }
 
-/// Lines of a text that is not whole yet.
+/// The lines of a text that is not complete yet.
 #[derive(Debug)]
 pub struct GrowingText {
     text: String,
     scan: Scan,
-    /// Its length when the reader was asked last.
+    /// Length of the text when the reader last ran.
     read_bytes: usize,
     #[cfg(test)]
     looked_at_bytes: usize,
@@ -230,9 +232,10 @@ impl Default for GrowingText {
 }
 
 impl GrowingText {
-    /// Adds a line, which is given without its end. One that makes the text wrong may be found to do so later, when more has come.
+    /// Adds a line, passed without its line end. An error in the line may be found only after
+    /// further lines.
     ///
-    /// Cost: in proportion to the line's length, taken over all lines.
+    /// Cost: proportional to the line's length, amortised over all lines.
     pub fn push_line(&mut self, line: &str) -> Completeness {
         self.text.push_str(line);
         self.text.push('\n');
@@ -247,12 +250,12 @@ impl GrowingText {
         completeness(&self.text)
     }
 
-    /// What came so far; it begins anew.
+    /// Returns the text so far and starts an empty one.
     pub fn take(&mut self) -> String {
         core::mem::take(self).text
     }
 
-    /// Bytes that came so far.
+    /// Bytes of text so far.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.text.len()

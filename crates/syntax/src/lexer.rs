@@ -1,7 +1,7 @@
-//! Characters to tokens: the lexical syntax of R7RS, §2 and §7.1.1.
+//! The lexer: characters to tokens, as in R7RS §2 and §7.1.1.
 //!
-//! One character of look-ahead and no buffer of its own, so that `read` on a port takes no
-//! character past the datum.
+//! It looks one character ahead and has no buffer of its own. So `read` on a port consumes no
+//! character after the datum.
 
 mod quoted;
 
@@ -12,13 +12,14 @@ use crate::symbol::Symbol;
 use core::iter::Peekable;
 use core::str::Chars;
 
-/// Where characters come from: a text, or a port. A source that fails ends, and says so itself.
+/// A source of characters: a text or a port. A source that fails returns the end of its characters,
+/// and reports the failure itself.
 pub trait Characters {
-    /// The next character, without taking it; `None` at the end.
+    /// The next character, without consuming it; `None` at the end.
     fn peek(&mut self) -> Option<char>;
-    /// Takes the character that `peek` showed.
+    /// Consumes the character that `peek` returned.
     fn advance(&mut self);
-    /// Called between parts of long work that takes no characters.
+    /// Called between slices of long work that consumes no characters.
     fn pause(&mut self) {}
 }
 
@@ -27,7 +28,7 @@ pub trait Characters {
 pub struct Text<'a>(pub(super) Peekable<Chars<'a>>);
 
 impl<'a> Text<'a> {
-    /// All characters of `text`.
+    /// A source for all characters of `text`.
     #[must_use]
     pub fn new(text: &'a str) -> Self {
         Self(text.chars().peekable())
@@ -44,7 +45,7 @@ impl Characters for Text<'_> {
     }
 }
 
-/// Why there is no datum.
+/// Why no datum could be read.
 #[derive(Clone, Debug)]
 pub enum ReadError {
     /// The text ends inside a datum: more text may complete it.
@@ -61,7 +62,7 @@ impl From<ReadError> for SyntaxError {
     }
 }
 
-/// What a text is made of.
+/// The tokens of a text.
 #[derive(Debug)]
 pub(super) enum Token {
     Open,
@@ -69,7 +70,7 @@ pub(super) enum Token {
     OpenBytes,
     Close,
     Dot,
-    /// `'`, `` ` ``, `,`, `,@`: the keyword each stands for.
+    /// `'`, `` ` ``, `,`, `,@`: the keyword that each abbreviates.
     Prefix(&'static str),
     DatumComment,
     Label(u64),
@@ -135,7 +136,7 @@ impl<C: Characters> Lexer<C> {
         self.fold_case = fold_case;
     }
 
-    /// Between parts of long work on what was read.
+    /// Called between slices of long work on what was read.
     pub(super) fn pause(&mut self) {
         self.characters.pause();
     }
@@ -160,7 +161,7 @@ impl<C: Characters> Lexer<C> {
         Some(c)
     }
 
-    /// The next token and where it begins.
+    /// The next token and its position.
     pub(super) fn token(&mut self) -> Result<(Token, Span), ReadError> {
         loop {
             self.skip_blank();
@@ -235,7 +236,7 @@ impl<C: Characters> Lexer<C> {
         Ok(())
     }
 
-    /// What follows `#`; `None` where it was a comment or a directive.
+    /// The token after `#`; `None` if it was a comment or a directive.
     fn hash(&mut self, span: Span) -> Result<Option<Token>, ReadError> {
         let Some(c) = self.peek() else {
             return Err(ReadError::Incomplete(SyntaxError::new(span, "the text ends after #")));
@@ -342,7 +343,8 @@ impl<C: Characters> Lexer<C> {
         Err(wrong_expected(span, format!("`{}` means nothing", shorten(&self.atom)), expected))
     }
 
-    /// After `#\`: one character, whatever it is, and what follows it up to a delimiter.
+    /// The rest of a character after `#\`: one character of any kind, then further ones up to a
+    /// delimiter.
     fn character(&mut self, span: Span) -> Result<Token, ReadError> {
         let Some(first) = self.next() else {
             let error = SyntaxError::new(span, "the text ends after #\\");
@@ -366,7 +368,7 @@ impl<C: Characters> Lexer<C> {
         }
     }
 
-    /// Fills `atom` with `prefix` and all up to the next delimiter.
+    /// Fills `atom` with `prefix` and all characters up to the next delimiter.
     fn collect(&mut self, prefix: &str) {
         let mut atom = core::mem::take(&mut self.atom);
         atom.clear();

@@ -9,14 +9,16 @@
 //!
 //! **Invariant:** every name in a [`core_form::Core`] is resolved: a [`core_form::Variable`] or a
 //! [`location::Location`]. Nothing after the expander looks a name up.
-//! **Invariant:** no text makes a panic or overflows the stack: nesting, expansion steps and the
+//! **Invariant:** no text makes a panic or overflows the stack. Nesting, expansion steps and the
 //! depth of core forms are bounded ([`reader::NESTING_MAX`], [`expander::STEPS_MAX`],
-//! [`expander::DEPTH_MAX`]), and past a bound there is a [`error::SyntaxError`].
-//! **Absent on purpose:** values and the heap, threads, accounts, the network, unsafe code. A top-level [`location`] has a word for its value,
-//! which means nothing here. What a [`world::World`] may read is asked of its [`world::User`].
+//! [`expander::DEPTH_MAX`]). Exceeding a bound is a [`error::SyntaxError`].
+//! **Absent on purpose:** values and the heap, threads, accounts, the network, unsafe code. A
+//! top-level [`location`] has a word for its value, which this crate does not interpret. A
+//! [`world::World`] asks its [`world::User`] which files it may read.
 //!
-//! [`symbol`] lives here because the reader makes symbols; the heap has a tag for them. What the images of the Lisp Server write and read of
-//! environments, libraries and macros is public for them alone: `environment`, `library`, `rules`, `special`.
+//! [`symbol`] is in this crate because the reader makes symbols; the heap has a tag for them. The
+//! modules `environment`, `library`, `rules` and `special` have public items for one reason: the
+//! images of the Lisp Server read and write them.
 
 pub mod core_form;
 pub mod datum;

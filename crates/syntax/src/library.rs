@@ -1,7 +1,7 @@
-//! Libraries: `define-library`, `import`, files, and the built-in ones.
+//! Libraries: `define-library`, `import`, files, and the built-in libraries.
 //!
-//! A library is expanded when something first imports it, in an environment of its own, and its
-//! body runs once, before the importer. A body that fails leaves the library as if never loaded.
+//! A library is expanded at its first import, in an environment of its own. Its body runs once,
+//! before the importer. If the body fails, the library counts as not loaded.
 
 mod built_in;
 
@@ -22,29 +22,29 @@ use std::sync::Arc;
 const SHAPE: &str = "(define-library (name ...) declaration ...)";
 const IMPORT: &str = "(library name), (only set name ...), (except set name ...), \
                       (prefix set word) or (rename set (old new) ...)";
-/// How long a chain of libraries that import one another may be.
+/// Longest chain of libraries that import one another.
 const CHAIN_MAX: usize = 100;
 
 type Result<T> = core::result::Result<T, SyntaxError>;
-/// What a library exports, in the order of its names.
+/// The exports of a library, sorted by name.
 pub type Exports = Vec<(Symbol, Binding)>;
 
-/// A library, known by its written name.
+/// A library, identified by its written name.
 #[derive(Debug)]
 pub enum Library {
-    /// Exports these names of the system environment; all of them where there are none.
+    /// Exports these names of the system environment; all of them if the list is empty.
     BuiltIn(&'static [&'static str]),
-    /// In Scheme, as this source with this text has it; not read yet.
+    /// A built-in library in Scheme that is not read yet: the name of its source and its text.
     Text(&'static str, &'static str),
     /// Its definition, not expanded yet.
     Declared(Datum),
-    /// Being expanded: an import of it now is circular.
+    /// Being expanded. Importing it now would be circular.
     Loading,
-    /// Expanded; `ready` once its body has run.
+    /// Expanded.
     Loaded {
         /// What it exports.
         exports: Exports,
-        /// Its text.
+        /// Its text as data.
         definition: Datum,
         /// Whether its body has run.
         ready: bool,
@@ -64,14 +64,14 @@ pub(super) fn declare_built_in(world: &mut World, texts: &'static [TextLibrary])
 }
 
 impl World {
-    /// Tells that a library's body has run to its end, as [`TopLevel::Ready`] asks.
+    /// Records that a library's body has run to its end, as [`TopLevel::Ready`] requires.
     pub fn library_ready(&mut self, name: &str) {
         if let Some(Library::Loaded { ready, .. }) = self.libraries.get_mut(name) {
             *ready = true;
         }
     }
 
-    /// The libraries that are not there from the start.
+    /// The libraries that this world has declared or loaded.
     #[must_use]
     pub fn own_libraries(&self) -> Vec<(&str, &Library)> {
         let is_own =
@@ -80,19 +80,19 @@ impl World {
         own.map(|(name, library)| (&**name, library)).collect()
     }
 
-    /// The names of all libraries that are known here, as written.
+    /// The names of all libraries known here, as written.
     #[must_use]
     pub fn library_names(&self) -> Vec<String> {
         self.libraries.keys().map(|name| name.to_string()).collect()
     }
 
-    /// Has a library as it was in another world.
+    /// Adds a library in the state that it has in another world.
     pub fn adopt_library(&mut self, name: Arc<str>, library: Library) {
         self.libraries.insert(name, library);
     }
 
-    /// The built-in library that exports `name`, the first by name where several do: what to tell
-    /// someone who forgot to import it.
+    /// The built-in library that exports `name`, the first in the table if several do. Messages
+    /// suggest it if an import is missing.
     #[must_use]
     pub fn exported_by(&self, name: &str) -> Option<&'static str> {
         let exports = |groups: &[&str]| {
@@ -101,13 +101,14 @@ impl World {
         built_in::LIBRARIES.iter().find(|(_, groups)| exports(groups)).map(|(library, _)| *library)
     }
 
-    /// Whether a library of this name is known or has a file.
+    /// Whether a library of this name is known or exists as a file.
     pub(super) fn has_library(&self, name: &Datum) -> bool {
         let Ok(name) = LibraryName::parse(name) else { return false };
         self.libraries.contains_key(&name.written) || self.library_file(&name).is_some()
     }
 
-    /// Makes known what these definitions define, all or, where one may not be, none; their names.
+    /// Declares the libraries of these definitions and returns their names. Declares none if one of
+    /// them is not allowed.
     pub(super) fn declare_all(&mut self, definitions: &[Datum]) -> Result<Vec<Datum>> {
         let mut declared = Vec::new();
         for definition in definitions {
@@ -137,10 +138,10 @@ impl World {
     }
 }
 
-/// A library's name: as written, and the file it is looked for in.
+/// A library's name as written, and its file.
 struct LibraryName {
     written: Arc<str>,
-    /// `None` where a part could lead out of the library folders.
+    /// `None` if a part of the name could lead out of the library folders.
     file: Option<PathBuf>,
 }
 
@@ -172,7 +173,7 @@ impl LibraryName {
     }
 }
 
-/// The declarations of a library, gathered.
+/// The collected declarations of a library.
 #[derive(Default)]
 struct Declarations {
     imports: Vec<Datum>,
@@ -182,7 +183,7 @@ struct Declarations {
 }
 
 impl Expander<'_> {
-    /// `(define-library ...)`: known from now on.
+    /// `(define-library ...)`: declares the library.
     pub(super) fn declare_library(&mut self, form: &Datum) -> Result<()> {
         let name = library_name_of(form)?;
         if matches!(
@@ -206,8 +207,8 @@ impl Expander<'_> {
         self.import_sets(&sets, out)
     }
 
-    /// Imports into the environment; libraries that are not loaded yet are, and what they leave to
-    /// run comes first in `out`.
+    /// Imports into the environment, and loads libraries that are not loaded yet. Their bodies,
+    /// which must run first, are added to `out`.
     pub(super) fn import_sets(&mut self, sets: &[Datum], out: &mut Vec<TopLevel>) -> Result<()> {
         let mut seen: HashMap<Symbol, Binding> = HashMap::new();
         for set in sets {
@@ -216,7 +217,7 @@ impl Expander<'_> {
         }
         for (name, binding) in seen {
             let identifier = Identifier::Symbol(name);
-            // A name defined here that comes back through a library stays assignable here.
+            // A name defined here that is imported through a library remains assignable here.
             let before = self.environment().lookup(&identifier);
             if before.is_none_or(|before| !before.is_same(&binding)) {
                 self.bind(identifier, binding);
@@ -266,7 +267,7 @@ impl Expander<'_> {
         }
     }
 
-    /// The exports of the library called `name`, loaded where it is not yet.
+    /// The exports of the library called `name`. Loads the library if it is not loaded yet.
     fn exports_of(&mut self, name: &Datum, out: &mut Vec<TopLevel>) -> Result<Exports> {
         let library = LibraryName::parse(name)?;
         let world = self.world();
@@ -302,7 +303,7 @@ impl Expander<'_> {
         self.library_in(&text, &path.to_string_lossy(), library, span)
     }
 
-    /// The definition of a library that a text contains.
+    /// The definition of a library in a text.
     fn library_in(
         &mut self,
         text: &str,
@@ -374,7 +375,8 @@ impl Expander<'_> {
                 Ok(exports)
             }
             Err(error) => {
-                // A library in a file is read again; one declared in a program is declared still.
+                // If the library is in a file, the file is read again. If a program declared it, it
+                // remains declared.
                 world.libraries.insert(Arc::clone(&written), Library::Declared(definition));
                 if !error_is_in(&error, span) {
                     return Err(error.note(span, format!("library {written} is imported here")));
@@ -414,7 +416,7 @@ impl Expander<'_> {
         Ok(exports)
     }
 
-    /// One declaration; what it returns stands in its place.
+    /// Processes one declaration. Returns the declarations that replace it.
     fn declaration(&mut self, form: &Datum, into: &mut Declarations) -> Result<Vec<Datum>> {
         self.charge(1, form.span)?;
         let wrong = || {

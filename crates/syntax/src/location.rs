@@ -1,24 +1,30 @@
-//! Top-level locations: who has one, and when it goes.
+//! Top-level locations and their lifetimes.
 //!
 //! ```text
 //!   environment, core form ──names──> location ──> value ──> closure ──> code ──refers to──> location
 //! ```
 //!
-//! The value of a location that something names is a root. One that nothing names any more is kept by the code that refers to it, as any object
-//! is, and so is its value: code marks it. So a location goes with the last environment and the last code that have it, also where its value
-//! leads back to itself. An environment that one of its own locations leads to names them until its session ends.
+//! A location is *named* while an environment or a core form refers to it; its value is then a root
+//! of the collector. A location that is no longer named is kept alive by code that refers to it,
+//! like any object: marking the code marks its value. So a location is freed with the last
+//! environment and the last code that refer to it, even if its value leads back to itself. If a
+//! location's value leads to the environment that names it, the environment names its locations
+//! until its session ends.
 //!
-//! The system's own live as long as the process: all code refers to them, so that they need not be counted.
+//! The system's locations live as long as the process. All code may refer to them, so they are not
+//! counted.
 //!
-//! They are no objects of the heap, for the expander makes them, and it has none. What a location holds is a word here; the heap says
-//! which value the word is, and the machine reads and writes it by the location's address.
+//! Locations are not objects of the heap, because the expander makes them and has no heap. The
+//! content of a location is a plain word here. The heap defines which value the word denotes, and
+//! the machine reads and writes it through the location's address.
 
 use crate::symbol::Symbol;
 use core::ops::Deref;
 use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a session's location takes: itself, its counts, its place among all.
+/// Memory charged for a location of a session: the location, its reference counts, and its entry in
+/// the list of locations.
 pub const LOCATION_BYTES: usize = size_of::<Global>() + 3 * size_of::<usize>();
 
 /// The word of a location without a value.
@@ -29,11 +35,11 @@ pub const UNBOUND: u64 = 0x606;
 pub struct Global {
     /// Its name as the user wrote it, for messages.
     pub name: Symbol,
-    /// The value's word; starts as [`UNBOUND`].
+    /// The word of its value; initially [`UNBOUND`].
     word: AtomicU64,
-    /// How many [`Location`]s there are of it.
+    /// Number of [`Location`]s that refer to it.
     names: AtomicUsize,
-    /// How many locations there are.
+    /// Number of locations in the system.
     census: Arc<AtomicUsize>,
 }
 
@@ -44,20 +50,21 @@ impl Global {
         Self { name, word, names: AtomicUsize::new(0), census: Arc::clone(census) }
     }
 
-    /// The word that it holds; [`UNBOUND`] before anything is written.
+    /// The current word; [`UNBOUND`] before the first write.
     #[inline(always)]
     #[must_use]
     pub fn word(&self) -> u64 {
         self.word.load(Ordering::Relaxed)
     }
 
-    /// Writes it. For the heap alone, which tells the collector what is overwritten.
+    /// Writes the word. Only the heap may call this: it must report the overwritten value to the
+    /// collector.
     #[inline(always)]
     pub fn set_word(&self, word: u64) {
         self.word.store(word, Ordering::Release);
     }
 
-    /// Its address, as code has it.
+    /// Its address, which code contains.
     #[must_use]
     pub fn address(&self) -> usize {
         core::ptr::from_ref(self).expose_provenance()
@@ -70,19 +77,19 @@ impl Drop for Global {
     }
 }
 
-/// A location that an environment or a core form names.
+/// A reference to a location from an environment or a core form.
 #[derive(Clone, Debug)]
 pub struct Location(Holding);
 
 #[derive(Clone, Debug)]
 enum Holding {
-    /// The system's, for ever.
+    /// A location of the system, which is never freed.
     System(&'static Global),
-    /// A session's.
+    /// A location of a session.
     Own(Named),
 }
 
-/// Counted among the names of the location.
+/// A counted reference, which makes the location a named one.
 #[derive(Debug)]
 struct Named(Arc<Global>);
 
@@ -125,7 +132,8 @@ impl PartialEq for Location {
 impl Eq for Location {}
 
 impl Location {
-    /// What code that refers to it must keep, unless it is there for ever.
+    /// The count that code referring to the location must hold. `None` for a location of the
+    /// system.
     #[must_use]
     pub fn counted(&self) -> Option<&Arc<Global>> {
         match &self.0 {
@@ -134,14 +142,14 @@ impl Location {
         }
     }
 
-    /// One of the system's.
+    /// A reference to a location of the system.
     #[must_use]
     pub fn of_system(global: &'static Global) -> Self {
         Self(Holding::System(global))
     }
 }
 
-/// The locations of one world: roots of the collector.
+/// The locations of one world; roots of the collector.
 #[derive(Debug, Default)]
 pub struct Globals {
     system: Mutex<Vec<&'static Global>>,
@@ -154,12 +162,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Globals {
-    /// Those of another world of the same system: none yet.
+    /// The locations of another world of the same system. Initially there are none.
     pub(crate) fn beside(&self) -> Self {
         Self { census: Arc::clone(&self.census), ..Self::default() }
     }
 
-    /// A new location, unbound.
+    /// A new, unbound location.
     pub fn make(&self, name: Symbol) -> Location {
         let global = Arc::new(Global::new(name, &self.census));
         let location = Location(Holding::Own(Named::new(Arc::clone(&global))));
@@ -167,20 +175,21 @@ impl Globals {
         location
     }
 
-    /// A new location of the system's, unbound.
+    /// A new, unbound location of the system.
     pub(crate) fn make_lasting(&self, name: Symbol) -> Location {
         let global: &'static Global = Box::leak(Box::new(Global::new(name, &self.census)));
         lock(&self.system).push(global);
         Location::of_system(global)
     }
 
-    /// The system's, in the order in which they were made.
+    /// The system's locations in the order of their creation.
     #[must_use]
     pub fn system(&self) -> Vec<&'static Global> {
         lock(&self.system).clone()
     }
 
-    /// Calls `visit` with each that is named. The others are the code's alone from now on.
+    /// Calls `visit` with each named location, and forgets the others, which only code refers to
+    /// now.
     pub fn retain_named(&self, mut visit: impl FnMut(&Global)) {
         lock(&self.system).iter().for_each(|global| visit(global));
         lock(&self.own).retain(|global| {
@@ -192,18 +201,18 @@ impl Globals {
         });
     }
 
-    /// Bytes of those of the session that are named.
+    /// Bytes of the session's named locations.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         lock(&self.own).len() * LOCATION_BYTES
     }
 
-    /// Calls `visit` with each of the session's own, in the order in which they were made.
+    /// Calls `visit` with each location of the session, in the order of their creation.
     pub fn for_each_own(&self, mut visit: impl FnMut(&Global)) {
         lock(&self.own).iter().for_each(|global| visit(global));
     }
 
-    /// How many there are in the whole system, in all its worlds.
+    /// Number of locations in the system, in all of its worlds.
     #[must_use]
     pub fn count(&self) -> usize {
         self.census.load(Ordering::Relaxed)

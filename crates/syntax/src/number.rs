@@ -11,11 +11,13 @@ use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-/// Digits that a literal may have: the reader, which is not interrupted in a number, takes some tenths of a second for them.
+/// Most digits of a literal. The reader cannot be interrupted inside a number, and takes some
+/// tenths of a second for this many.
 pub const DIGITS_MAX: usize = 1_000_000;
 /// Largest decimal exponent of an exact decimal: `#e1e100000` is already 40 KiB of integer.
 pub const EXACT_EXPONENT_MAX: i64 = 100_000;
-/// Bits of an integer that fits a machine word beside its tag: a fixnum, which `eq?` compares as `eqv?` does.
+/// Bits of a fixnum: an integer that fits a machine word with its tag. `eq?` compares fixnums as
+/// `eqv?` does.
 pub const FIXNUM_BITS: u32 = 61;
 /// The largest radix in which complex numbers are read: beyond it, `i` is a digit.
 const RADIX_COMPLEX_MAX: u32 = 18;
@@ -34,15 +36,15 @@ enum Exactness {
     Inexact,
 }
 
-/// The number that `text` denotes when digits are in `radix` (2, 8, 10 or 16) unless it says
-/// otherwise; `None` where it denotes none, or is past [`DIGITS_MAX`] or [`EXACT_EXPONENT_MAX`].
+/// The number that `text` denotes. Its digits are in `radix` (2, 8, 10 or 16) unless a prefix says
+/// otherwise. `None` if it denotes no number, or exceeds [`DIGITS_MAX`] or [`EXACT_EXPONENT_MAX`].
 #[must_use]
 pub fn parse(text: &str, radix: u32) -> Option<NumberLiteral> {
     let Ok(literal) = parse_in_parts::<Infallible>(text, radix, &mut || Ok(()));
     literal
 }
 
-/// The same, part by part.
+/// As [`parse`], in slices.
 ///
 /// # Errors
 /// As `pause`.
@@ -56,7 +58,8 @@ pub fn parse_in_parts<E>(
     parts.failure.map_or(Ok(literal), Err)
 }
 
-/// What long work does between two parts, and why it was given up: then no number is found.
+/// The pause between slices of long work, and the error that ended the work, if any. After an error
+/// no number is found.
 struct Parts<'a, E> {
     pause: Pause<'a, E>,
     failure: Option<E>,
@@ -100,7 +103,7 @@ fn parse_prefixed<E>(text: &str, radix: u32, parts: &mut Parts<'_, E>) -> Option
         .or_else(|| parse_complex(rest, radix, exactness, parts))
 }
 
-/// `real@real`, or an optional real and a signed one with an `i`.
+/// `real@real`, or an optional real followed by a signed one with an `i`.
 fn parse_complex<E>(
     text: &str,
     radix: u32,
@@ -116,7 +119,8 @@ fn parse_complex<E>(
     }
     let body = text.strip_suffix(['i', 'I'])?;
     let signs = body.char_indices().filter(|(_, c)| matches!(c, '+' | '-')).map(|(at, _)| at);
-    // The sign of the imaginary part is the last one, but for that of an exponent.
+    // The sign of the imaginary part is the last sign in the text, not counting that of an
+    // exponent.
     signs.rev().take(2).find_map(|at| {
         let (real, imaginary) = body.split_at(at);
         let real = if real.is_empty() { "0" } else { real };
@@ -134,7 +138,8 @@ fn rectangular<E>(
 ) -> Option<NumberLiteral> {
     let mut part = |text: &str, exactness| parse_real(text, radix, exactness, parts);
     let (x, y) = (part(real, exactness)?, part(imaginary, exactness)?);
-    // One inexact part makes the other inexact, but for a number that is real.
+    // If one part is inexact, both become inexact. An exact zero as imaginary part makes the number
+    // real.
     let parts = match (&x, &y) {
         (_, NumberLiteral::Integer(0)) => return Some(x),
         (NumberLiteral::Real(_), NumberLiteral::Real(_)) => [x, y],
@@ -309,8 +314,8 @@ fn finish(ratio: BigRational, exactness: Exactness) -> NumberLiteral {
     }
 }
 
-/// Whether `text`, which [`parse`] refused, looks like a number that we do not have: what to say
-/// about it.
+/// Explains what is wrong with `text`, which [`parse`] refused. `None` if it does not look like a
+/// number.
 #[must_use]
 pub fn explain(text: &str) -> Option<&'static str> {
     let bare = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -1,14 +1,15 @@
-//! A package of libraries in memory: what a world is given. How an archive is read is no matter of syntax.
+//! A package of libraries in memory, which can be added to a world. Reading archives is not part of
+//! this crate.
 
 use super::datum::Datum;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Libraries that come together, with the files that they include.
+/// Libraries that are installed together, with the files that they include.
 #[derive(Debug)]
 pub struct Package {
-    /// The definition of each library.
+    /// The `define-library` form of each library.
     pub definitions: Vec<Datum>,
-    /// Each file by its path, which begins with the archive's.
+    /// Each file by its path, which begins with the path of the archive.
     pub files: HashMap<PathBuf, Vec<u8>>,
 }

@@ -1,5 +1,5 @@
-//! Tokens to data. No recursion: what is open stands on a stack of its own, at most [`NESTING_MAX`]
-//! deep; the length of a list is bounded by memory alone.
+//! The reader: tokens to data. It does not recurse: unfinished data are on an explicit stack, at
+//! most [`NESTING_MAX`] deep. Only memory bounds the length of a list.
 
 use super::datum::{Datum, DatumKind, NumberLiteral, PART, Span};
 use super::error::SyntaxError;
@@ -8,7 +8,7 @@ use super::lexer::{Lexer, Token};
 use crate::symbol::Symbol;
 use std::collections::HashSet;
 
-/// How deep data nest in a text.
+/// Most levels of nested data in a text.
 pub const NESTING_MAX: usize = 100_000;
 
 /// Reads one datum after another.
@@ -16,11 +16,11 @@ pub const NESTING_MAX: usize = 100_000;
 pub struct Reader<C> {
     lexer: Lexer<C>,
     open: Vec<Open>,
-    /// The labels of the outermost datum in progress.
+    /// The labels defined in the outermost datum so far.
     labels: HashSet<u64>,
 }
 
-/// Something begun and not ended.
+/// A datum that has begun and not ended.
 #[derive(Debug)]
 struct Open {
     span: Span,
@@ -33,7 +33,7 @@ enum Shape {
     List,
     /// A list after its dot.
     DottedList,
-    /// A list after its dot and the datum that follows it.
+    /// A list after its dot and the following datum.
     EndedList(Datum),
     Vector,
     Bytes,
@@ -47,7 +47,7 @@ fn wrong(span: Span, message: impl Into<String>, expected: &str) -> ReadError {
 }
 
 impl<'a> Reader<Text<'a>> {
-    /// A reader of a text in memory; `source` is what `source::register` gave.
+    /// A reader of a text in memory. `source` is a number returned by `source::register`.
     #[must_use]
     pub fn of_text(text: &'a str, source: u32) -> Self {
         Self::new(Text::new(text), source)
@@ -61,7 +61,8 @@ impl<C: Characters> Reader<C> {
         Self { lexer: Lexer::new(characters, source), open: Vec::new(), labels: HashSet::new() }
     }
 
-    /// The same, counting from another line and column: for a port that was read from before.
+    /// The reader, counting from another line and column: for a port that has been read from
+    /// before.
     #[must_use]
     pub fn at(mut self, line: u32, column: u32) -> Self {
         self.lexer = self.lexer.at(line, column);
@@ -73,23 +74,24 @@ impl<C: Characters> Reader<C> {
         self.lexer.fold_case(fold_case);
     }
 
-    /// Where the next character stands.
+    /// The position of the next character.
     #[must_use]
     pub fn span(&self) -> Span {
         self.lexer.span()
     }
 
-    /// What is left of the characters.
+    /// The remaining characters.
     #[must_use]
     pub fn into_characters(self) -> C {
         self.lexer.into_characters()
     }
 
-    /// The next datum; `None` at the end of the text. After an error the next call begins a new
-    /// datum behind the wrong token.
+    /// The next datum; `None` at the end of the text. After an error, the next call starts after
+    /// the wrong token.
     ///
     /// # Errors
-    /// [`ReadError::Incomplete`] where the text ends inside a datum, [`ReadError::Wrong`] elsewhere.
+    /// [`ReadError::Incomplete`] if the text ends inside a datum, [`ReadError::Wrong`] for other
+    /// errors.
     pub fn read(&mut self) -> Result<Option<Datum>, ReadError> {
         self.labels.clear();
         let result = self.read_outermost();
@@ -132,7 +134,7 @@ impl<C: Characters> Reader<C> {
     }
 
     fn ends_early(&self, span: Span) -> ReadError {
-        // The innermost thing open is what the user forgot to close.
+        // The innermost open datum is the one that the user forgot to close.
         let Some(open) = self.open.last() else {
             return ReadError::Incomplete(SyntaxError::new(span, "the text ends early"));
         };
@@ -216,7 +218,7 @@ impl<C: Characters> Reader<C> {
         Ok(bytes)
     }
 
-    /// Puts a finished datum where it belongs; returns it when it is the outermost.
+    /// Adds a finished datum to the one that contains it, or returns it if it is the outermost.
     fn complete(&mut self, datum: Datum) -> Result<Option<Datum>, ReadError> {
         let mut datum = datum;
         loop {
@@ -264,10 +266,10 @@ fn byte(item: &Datum) -> Result<u8, ReadError> {
     }
 }
 
-/// All data of a text. `name` is the file's path, or what messages should call the text.
+/// All data of a text. `name` is the path of the file, or the name of the text in messages.
 ///
 /// # Errors
-/// The first thing wrong, or missing at the end.
+/// The first error in the text, or what is missing at its end.
 pub fn read_all(text: &str, name: &str) -> Result<Vec<Datum>, SyntaxError> {
     let mut reader = Reader::of_text(text, super::source::register(name));
     let mut data = Vec::new();

@@ -1,8 +1,8 @@
-//! `syntax-rules`: rules are compiled when the macro is defined, so that a wrong one is reported
-//! there, and matching walks no more than it must.
+//! `syntax-rules`. Rules are compiled when the macro is defined: errors in them are reported there,
+//! and matching takes few steps.
 //!
-//! R7RS §4.3.2, with what is usual beyond it: a variable of fewer ellipses than stand over it in the
-//! template repeats in the innermost ones.
+//! R7RS §4.3.2, with a common extension. A template variable may have more ellipses over it than in
+//! its pattern. It then repeats in the innermost ones.
 
 mod pattern;
 mod template;
@@ -18,22 +18,23 @@ use pattern::Pattern;
 use std::sync::Arc;
 use template::Template;
 
-/// How deep patterns and templates nest.
+/// Most levels of nesting in patterns and templates.
 const NESTING_MAX: u32 = 400;
 const SHAPE: &str = "(syntax-rules (literal ...) (pattern template) ...)";
 
-/// A macro: its rules and the place that gives its free identifiers their meaning.
+/// A macro: its rules, and the scope where its free identifiers are looked up.
 #[derive(Debug)]
 pub struct Macro {
     home: Home,
     rules: Vec<Rule>,
-    /// What it was compiled from.
+    /// The form that it was compiled from.
     written: Datum,
     name: Option<Symbol>,
 }
 
 impl Macro {
-    /// A macro from what [`source`](Self::source) gave: how an image brings it back.
+    /// Compiles a macro from the result of [`source`](Self::source). Images restore macros this
+    /// way.
     ///
     /// # Errors
     /// The rules are malformed.
@@ -45,7 +46,7 @@ impl Macro {
         compile(written, home, name, &mut Expander::new(world, environment))
     }
 
-    /// Its rules as they were written, where that was, and its name.
+    /// Its rules as written, the scope of its definition, and its name.
     #[must_use]
     pub fn source(&self) -> (&Datum, Home, Option<Symbol>) {
         (&self.written, self.home, self.name)
@@ -54,7 +55,7 @@ impl Macro {
 
 #[derive(Debug)]
 struct Rule {
-    /// What the pattern matches: a use without its keyword.
+    /// The pattern for a use of the macro, without the keyword.
     pattern: Pattern,
     template: Template,
     slots: usize,
@@ -64,19 +65,19 @@ struct Rule {
     written: Datum,
 }
 
-/// What a pattern variable matched.
+/// The datum or data that a pattern variable matched.
 #[derive(Clone, Debug)]
 enum Match {
     One(Datum),
     Many(Vec<Self>),
 }
 
-/// The words with a meaning of their own in the rules being compiled.
+/// The ellipsis and the literals of the rules being compiled.
 struct Words<'e, 'w> {
     expander: &'e Expander<'w>,
     home: Home,
     literals: Vec<Identifier>,
-    /// Set where `syntax-rules` names its own ellipsis.
+    /// The ellipsis identifier that `syntax-rules` itself declares, if any.
     ellipsis: Option<Identifier>,
 }
 
@@ -100,7 +101,8 @@ impl Words<'_, '_> {
         !self.is_literal(identifier) && self.means(identifier, Special::Underscore, "_")
     }
 
-    /// Programs may leave `...` and `_` out of what they import: unbound, they mean the same.
+    /// Whether the identifier means `special`. Programs need not import `...` and `_`: unbound,
+    /// they have their usual meaning.
     fn means(&self, identifier: &Identifier, special: Special, name: &str) -> bool {
         match self.expander.resolve(identifier, self.home) {
             Meaning::Special(found) => found == special,
@@ -110,7 +112,7 @@ impl Words<'_, '_> {
     }
 }
 
-/// Compiles a `syntax-rules` form that stands at `home`.
+/// Compiles the `syntax-rules` form `spec`, found in scope `home`.
 pub(crate) fn compile(
     spec: &Datum,
     home: Home,
@@ -153,7 +155,7 @@ fn compile_rule(rule: &Datum, words: &Words<'_, '_>) -> Result<Rule, SyntaxError
     Ok(Rule { pattern, template, slots, inserted, written })
 }
 
-/// What the use `form` at `home` expands to.
+/// The expansion of `form`, a use of the macro in scope `home`.
 pub(crate) fn apply(
     rules: &Macro,
     form: &Datum,

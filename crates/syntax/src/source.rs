@@ -1,7 +1,9 @@
-//! Names of sources, so that a [`Span`] stays three small numbers.
+//! Names of sources. A [`Span`] contains the number of a name, so it consists of three small
+//! numbers.
 //!
-//! One table a process, which grows with the number of distinct files and prompts, not with what is read from them. Names are symbols: they
-//! stay, and who brings a new one pays for it.
+//! The process has one table of names. It grows with the number of distinct files and prompts, not
+//! with the amount of text read. Names are symbols, which are never freed; the thread that
+//! registers a new name is charged for it.
 
 use super::datum::Span;
 use super::error::SyntaxError;
@@ -16,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// No program is longer; a device such as `/dev/zero` has no end.
+/// Most bytes that are read as a program. A device such as `/dev/zero` would never end.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 #[derive(Default)]
@@ -37,7 +39,7 @@ impl Table {
         if let Some(&number) = self.numbers.get(&name) {
             return number;
         }
-        // Number 0 is "?", which also stands in for what is past the last number.
+        // Number 0 is "?". It also represents all sources that have no number left.
         let Ok(number) = u32::try_from(self.names.len()) else { return 0 };
         self.names.push(name);
         self.numbers.insert(name, number);
@@ -45,29 +47,29 @@ impl Table {
     }
 }
 
-/// The number of the source called `name`: a path, or what a prompt calls itself.
+/// The number of the source called `name`: a path, or the name of a prompt.
 #[must_use]
 pub fn register(name: &str) -> u32 {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner).number(name)
 }
 
-/// The name that [`register`] was given; `?` for a number it never gave.
+/// The name that [`register`] got; `?` for an unknown number.
 #[must_use]
 pub fn name(number: u32) -> &'static str {
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     table.names.get(number as usize).unwrap_or(&table.names[0]).name()
 }
 
-/// The folder that a file named in `span`'s source is relative to.
+/// The folder of the source of `span`. Relative file names in that source refer to it.
 #[must_use]
 pub fn folder(span: Span) -> PathBuf {
     Path::new(name(span.source)).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// The text of the file at `path`, asked for at `span`.
+/// The text of the file at `path`. Errors are reported at `span`.
 ///
 /// # Errors
-/// A file that cannot be read, or is not UTF-8 (the line is named).
+/// The file cannot be read, or is not UTF-8 (the error names the line).
 pub fn read_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
     let name = path.to_string_lossy();
     match File::open(path) {
@@ -76,10 +78,10 @@ pub fn read_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
     }
 }
 
-/// As [`read_file`], of a plain file alone: nothing else is sure to come to an end, and who reads may not wait.
+/// As [`read_file`], for a regular file only. Reading any other file might block, or never end.
 ///
 /// # Errors
-/// As [`read_file`], and for what is no plain file.
+/// As [`read_file`], and if the file is not a regular one.
 pub fn read_plain_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
     let name = path.to_string_lossy();
     match open_plain_file(path) {
@@ -88,10 +90,10 @@ pub fn read_plain_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
     }
 }
 
-/// Opens a plain file. Waits for nobody: not for who writes to a named pipe either.
+/// Opens a regular file. Never blocks, not even on a named pipe without a writer.
 ///
 /// # Errors
-/// What the host says; what is there is no plain file.
+/// The host's error, or that the file is not a regular one.
 pub fn open_plain_file(path: &Path) -> io::Result<File> {
     let name = CString::new(path.as_os_str().as_bytes())?;
     let file = File::from(descriptor::open(&name, Access::ReadAtOnce)?);
@@ -101,10 +103,10 @@ pub fn open_plain_file(path: &Path) -> io::Result<File> {
     Err(io::Error::other("it is no plain file"))
 }
 
-/// The text that comes from `stream`, which messages call `name`.
+/// The text read from `stream`. Messages call it `name`.
 ///
 /// # Errors
-/// As [`read_file`], and when there is more of it than any program has.
+/// As [`read_file`], and if the stream is longer than any allowed program.
 pub fn read_stream(stream: impl Read, name: &str, span: Span) -> Result<String, SyntaxError> {
     let failed =
         |cause: &dyn fmt::Display| SyntaxError::new(span, format!("cannot read {name}: {cause}"));

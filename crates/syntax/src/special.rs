@@ -1,7 +1,7 @@
-//! The forms that the expander itself knows. Programs reach them by binding, never by name: they
-//! are exported from the built-in libraries like any procedure.
+//! The special forms of the expander. Programs refer to them through bindings, not through fixed
+//! names: the built-in libraries export them like procedures.
 
-/// A form the expander knows, or a word that has a meaning only inside one.
+/// A special form, or a word that has a meaning only inside one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
     /// `and`.
@@ -98,7 +98,7 @@ pub enum Special {
     When,
 }
 
-/// Every special form under its usual name.
+/// All special forms with their usual names.
 pub const SPECIALS: &[(&str, Special)] = &[
     ("...", Special::Ellipsis),
     ("=>", Special::Arrow),

@@ -1,8 +1,9 @@
-//! Interned symbols. A symbol lives as long as the process: its address is its identity.
+//! Interned symbols. A symbol lives as long as the process, and its address is its identity.
 //!
 //! Cost: interning takes one lock of a sharded table; comparing is comparing addresses.
 //!
-//! As nothing takes a symbol back, who makes one pays for it for good: each kernel thread counts what it made.
+//! Symbols are never freed, so their makers are charged for them: each kernel thread counts the
+//! bytes that it made.
 
 use core::cell::Cell;
 use core::fmt;
@@ -11,7 +12,7 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// What a symbol points to. Aligned so that the low three bits of its address are free for a tag.
+/// The data of a symbol. Aligned so that the low bits of its address are free for a tag.
 #[derive(Debug)]
 #[repr(align(16))]
 pub struct SymbolData {
@@ -34,7 +35,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
     shards: core::array::from_fn(|_| Mutex::new(HashMap::new())),
 });
 
-/// Where a name is kept.
+/// Locks the part of the table that contains the name.
 fn shard_of(name: &str) -> MutexGuard<'static, HashMap<&'static str, Symbol>> {
     let table = &*TABLE;
     let shard = &table.shards[table.hasher.hash_one(name) as usize % SHARDS];
@@ -45,16 +46,16 @@ thread_local! {
     static MADE_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What a symbol takes beside its name: its data, and its place in the table.
+/// Bytes of a symbol besides its name: its data and its entry in the table.
 const OWN_BYTES: usize = 64;
 
-/// Whether this kernel thread has made symbols since it asked last.
+/// Whether this kernel thread has made symbols since the last [`take_made_bytes`].
 #[must_use]
 pub fn has_made() -> bool {
     MADE_BYTES.get() > 0
 }
 
-/// Bytes of the symbols that this kernel thread has made since it asked last.
+/// Bytes of the symbols that this kernel thread has made since the last call.
 pub fn take_made_bytes() -> usize {
     MADE_BYTES.take()
 }
@@ -65,7 +66,7 @@ fn make(name: &str) -> &'static SymbolData {
 }
 
 impl Symbol {
-    /// The symbol called `name`, made on first use.
+    /// The symbol called `name`. Makes it if it does not exist.
     #[must_use]
     pub fn intern(name: &str) -> Self {
         let mut shard = shard_of(name);
@@ -77,13 +78,14 @@ impl Symbol {
         Self(data)
     }
 
-    /// The symbol called `name`, if there is one.
+    /// The symbol called `name`, if it exists.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         shard_of(name).get(name).copied()
     }
 
-    /// A symbol that no reader can produce and no other call returns: `name` is for messages only.
+    /// A new symbol that no reader can produce and no other call returns. `name` only appears in
+    /// messages.
     #[must_use]
     pub fn uninterned(name: &str) -> Self {
         Self(make(name))
@@ -101,13 +103,13 @@ impl Symbol {
         core::ptr::from_ref(self.0).addr()
     }
 
-    /// The symbol's data, for turning into a tagged word.
+    /// The symbol's data, for making a tagged word.
     #[must_use]
     pub fn data(self) -> &'static SymbolData {
         self.0
     }
 
-    /// The symbol whose data this is.
+    /// The symbol with this data.
     #[must_use]
     pub fn from_data(data: &'static SymbolData) -> Self {
         Self(data)

@@ -1,6 +1,8 @@
-//! All that outlives one expansion: environments, libraries, where to look for them.
+//! The state that outlives one expansion: environments, libraries, and the folders where libraries
+//! are found.
 //!
-//! A session has one `World`, behind a lock that an expansion holds to its end: threads of one session expand one after the other.
+//! A session has one `World`, behind a lock that an expansion holds until it is done. So threads of
+//! one session expand one after the other.
 //!
 //! ```text
 //! system environment: every primitive, the prelude, special forms, %helpers
@@ -24,7 +26,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-/// The features that `cond-expand` and `features` know.
+/// The features that `cond-expand` and `features` report.
 pub const FEATURES: &[&str] = &[
     "r7rs",
     "exact-closed",
@@ -44,39 +46,40 @@ pub const FEATURES: &[&str] = &[
     "little-endian",
 ];
 
-/// The derived forms that are macros.
+/// The derived forms, which are macros.
 pub const DERIVED_FORMS: &str = include_str!("derived.scm");
 
-/// Native stack that an expansion may use unless told otherwise: fits a thread's usual 2 MiB. One
-/// level of nesting takes 1 to 4 KiB, by form and by optimisation.
+/// Native stack that an expansion may use by default: fits the usual 2 MiB of a thread. One level
+/// of nesting takes 1 to 4 KiB, depending on the form and on the optimisation.
 const STACK_BYTES_MAX: usize = 3 << 19;
 
-/// Whose a world is.
+/// The user that owns a world.
 pub trait User: fmt::Debug + Send + Sync {
-    /// Whether what he runs may have any file read. Asked at each file: it may change.
+    /// Whether the user's programs may read any file. Called for each file, because the answer may
+    /// change.
     fn may_read_files(&self) -> bool;
 }
 
-/// A library as text: its name, its source for messages, its definition.
+/// A library as text: its name, the name of its source in messages, its definition.
 pub type TextLibrary = (&'static str, &'static str, &'static str);
 
-/// Environments and libraries of one system.
+/// The environments and libraries of one system or session.
 #[derive(Debug)]
 pub struct World {
     globals: Arc<Globals>,
     system: Arc<Environment>,
-    /// Environments by number: what the aliases of macros refer to.
+    /// Environments by number. The aliases of macros refer to them by number.
     environments: HashMap<u64, Weak<Environment>>,
     next_environment: u64,
     pub(super) libraries: HashMap<Arc<str>, Library>,
-    /// Libraries whose bodies the expansion in progress has put before its own form.
+    /// Libraries whose bodies the expansion in progress has placed before its own form.
     pub(super) queued: HashSet<Arc<str>>,
     library_path: Vec<PathBuf>,
     packages: Vec<Arc<Package>>,
     stack_bytes_max: usize,
-    /// Whose it is, and may read what he may; none: who runs the process.
+    /// The user whose rights apply to reading files. `None`: the user that runs the process.
     user: Option<Arc<dyn User>>,
-    /// Libraries that are read when they are first imported.
+    /// Libraries that are read at their first import.
     texts: &'static [TextLibrary],
 }
 
@@ -87,13 +90,13 @@ impl Default for World {
 }
 
 impl World {
-    /// A world whose system environment holds the special forms and nothing else.
+    /// A world whose system environment contains the special forms and nothing else.
     #[must_use]
     pub fn new() -> Self {
         Self::with_libraries(&[])
     }
 
-    /// The same with these libraries, which are as good as built in.
+    /// As [`World::new`], with these libraries, which count as built in.
     #[must_use]
     pub fn with_libraries(texts: &'static [TextLibrary]) -> Self {
         let globals = Arc::new(Globals::default());
@@ -129,8 +132,9 @@ impl World {
         world
     }
 
-    /// A world that shares nothing with this one but the system environment, which nobody can change: what is defined or
-    /// loaded here has locations of its own. `include` reads files outside the library folders while `user` may use files.
+    /// A world that shares only the system environment with this one. No world can change the
+    /// system environment; definitions and loaded libraries get locations of their own. `include`
+    /// may read files outside the library folders as long as `user` may use files.
     #[must_use]
     pub fn beside(&self, user: Arc<dyn User>) -> Self {
         let other =
@@ -139,13 +143,14 @@ impl World {
         let user = Some(user);
         let mut other = Self { library_path, stack_bytes_max: self.stack_bytes_max, user, ..other };
         for package in &self.packages {
-            // What the system has taken, everybody can: nothing is loaded there yet.
+            // Every world can add a package that the system's world has added: none of its
+            // libraries is loaded here yet.
             let _ = other.add_package(Arc::clone(package));
         }
         other
     }
 
-    /// The derived forms that are macros: part of the program text, so they cannot be wrong.
+    /// Expands the derived forms. They are part of this program, so they contain no errors.
     fn load_derived_forms(mut self) -> Self {
         let system = Arc::clone(&self.system);
         let forms =
@@ -156,21 +161,21 @@ impl World {
         self
     }
 
-    /// The locations made here: roots of the collector.
+    /// The locations made here; roots of the collector.
     #[must_use]
     pub fn globals(&self) -> &Arc<Globals> {
         &self.globals
     }
 
-    /// Where primitives are defined and the prelude is expanded. What it defines, nothing else can
-    /// assign or redefine.
+    /// The environment where primitives are defined and the prelude is expanded. No other
+    /// environment can assign or redefine its names.
     #[must_use]
     pub fn system(&self) -> &Arc<Environment> {
         &self.system
     }
 
-    /// The system's own location called `name`, made when it is not there yet: what the expander's
-    /// calls of helpers refer to, and how the compiler recognises primitives.
+    /// The system's location called `name`, made if it does not exist. The expander's calls of
+    /// helpers refer to it, and the compiler recognises primitives by it.
     #[must_use]
     pub fn runtime(&self, name: &str) -> Location {
         self.system.reference(Symbol::intern(name))
@@ -193,14 +198,14 @@ impl World {
         self.number_environment(|number| Environment::new(number, globals))
     }
 
-    /// An environment where all that the system offers is imported: for a prompt, and for a program
-    /// without `import`.
+    /// An environment with all public names of the system, for a prompt or a program without
+    /// `import`.
     pub fn interaction_environment(&mut self) -> Arc<Environment> {
         let (globals, system) = (Arc::clone(&self.globals), Arc::clone(&self.system));
         self.number_environment(|number| Environment::over(number, globals, system))
     }
 
-    /// The environment for a program: empty where it begins with `import`.
+    /// The environment for a program: empty if it begins with `import`.
     pub fn program_environment(&mut self, first_form: Option<&Datum>) -> Arc<Environment> {
         let imports = first_form
             .and_then(Datum::as_pair)
@@ -209,11 +214,11 @@ impl World {
         if imports { self.empty_environment() } else { self.interaction_environment() }
     }
 
-    /// The environment that `(environment import-set ...)` asks for, and what must run before it
-    /// is used.
+    /// The environment that `(environment import-set ...)` requests, and the forms that must run
+    /// before it is used.
     ///
     /// # Errors
-    /// An import set that is malformed or names what does not exist.
+    /// An import set that is malformed, or names something that does not exist.
     pub fn environment_of(
         &mut self,
         import_sets: &[Datum],
@@ -225,11 +230,11 @@ impl World {
         Ok((environment, out))
     }
 
-    /// Expands one form at the top level of `environment`. What comes out is to be compiled and run
-    /// in order, before the next form is expanded.
+    /// Expands one form at the top level of `environment`. The results must be compiled and run in
+    /// order, before the next form is expanded.
     ///
     /// # Errors
-    /// The first thing wrong with the form, which has then defined nothing.
+    /// The first error in the form. In this case the form has defined nothing.
     pub fn expand(
         &mut self,
         environment: &Arc<Environment>,
@@ -241,7 +246,8 @@ impl World {
         Ok(out)
     }
 
-    /// Adds a folder where `(a b)` is looked for as `a/b.sld`, after those added before.
+    /// Adds a folder where library `(a b)` is found as `a/b.sld`. It is searched after those added
+    /// before.
     pub fn add_library_folder(&mut self, folder: &Path) {
         if !self.library_path.iter().any(|known| known == folder) {
             self.library_path.push(folder.to_path_buf());
@@ -252,7 +258,8 @@ impl World {
         &self.library_path
     }
 
-    /// Makes a package's libraries known, and gives their names. Those of one that was added before give way.
+    /// Adds the libraries of a package and returns their names. They replace libraries of the same
+    /// names from packages added before.
     ///
     /// # Errors
     /// One of them is built in, or loaded already.
@@ -262,13 +269,13 @@ impl World {
         Ok(names)
     }
 
-    /// What a package has as the file at `path`.
+    /// The content of the file at `path` in a package.
     pub(super) fn packed_file(&self, path: &Path) -> Option<&[u8]> {
         let found = self.packages.iter().rev().find_map(|package| package.files.get(path));
         found.map(Vec::as_slice)
     }
 
-    /// How much native stack an expansion may use: at most what its caller has left.
+    /// Sets how much native stack an expansion may use: at most what its caller has left.
     pub fn set_stack_bytes_max(&mut self, bytes: usize) {
         self.stack_bytes_max = bytes;
     }
@@ -277,7 +284,7 @@ impl World {
         self.stack_bytes_max
     }
 
-    /// Whether a program here may have the file at `path` read: any, or what lies in a library folder.
+    /// Whether a program may read the file at `path`. Files in library folders are always allowed.
     pub(super) fn may_read(&self, path: &Path) -> bool {
         let lies_in = |folder: &PathBuf| match (folder.canonicalize(), path.canonicalize()) {
             (Ok(folder), Ok(path)) => path.starts_with(folder),
@@ -287,7 +294,7 @@ impl World {
             || self.library_path.iter().any(lies_in)
     }
 
-    /// The environment with this number, while somebody has it.
+    /// The environment with this number, if it still exists.
     #[must_use]
     pub fn environment(&self, number: u64) -> Option<Arc<Environment>> {
         if number == SYSTEM {

@@ -1,10 +1,11 @@
-//! The reader and the expander are built and tested without the heap, the runtime or TLS: `Cargo.lock` says what they need.
+//! The reader and the expander are built and tested without the heap, the runtime or TLS.
+//! `Cargo.lock` lists what they depend on.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-/// What stands above, or takes long to build.
+/// Packages of higher layers, and packages that take long to build.
 const ABOVE: [&str; 8] = [
     "kyocho-heap",
     "kyocho-lisp",
@@ -16,7 +17,7 @@ const ABOVE: [&str; 8] = [
     "ring",
 ];
 
-/// The packages that each package needs, those of its tests too.
+/// The dependencies of each package, including those of its tests.
 fn needs(lock: &str) -> HashMap<&str, Vec<&str>> {
     let mut needs: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut package = "";
@@ -24,7 +25,7 @@ fn needs(lock: &str) -> HashMap<&str, Vec<&str>> {
         if let Some(name) = line.strip_prefix("name = ") {
             package = name.trim_matches('"');
         } else if let Some(need) = line.strip_prefix(" \"") {
-            // A name; where there are several versions, the version behind it.
+            // A name, followed by a version if there are several.
             let name = need.split(['"', ' ']).next().unwrap_or(need);
             needs.entry(package).or_default().push(name);
         }
@@ -32,7 +33,7 @@ fn needs(lock: &str) -> HashMap<&str, Vec<&str>> {
     needs
 }
 
-/// All that a package needs, and what these need.
+/// All direct and indirect dependencies of a package.
 fn closure<'l>(needs: &HashMap<&'l str, Vec<&'l str>>, package: &'l str) -> HashSet<&'l str> {
     let mut found = HashSet::new();
     let mut pending = vec![package];
@@ -45,7 +46,7 @@ fn closure<'l>(needs: &HashMap<&'l str, Vec<&'l str>>, package: &'l str) -> Hash
 }
 
 #[test]
-fn the_reader_stands_on_no_runtime() {
+fn the_reader_depends_on_no_runtime() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let lock = fs::read_to_string(root.join("Cargo.lock")).unwrap();
     let needs = needs(&lock);
@@ -53,6 +54,6 @@ fn the_reader_stands_on_no_runtime() {
     assert!(below.contains("num-bigint") && below.contains("proptest"), "{below:?}");
     let above: Vec<_> = ABOVE.into_iter().filter(|name| below.contains(name)).collect();
     assert!(above.is_empty(), "kyocho-syntax needs {above:?}");
-    // The heap needs a runtime: the search finds one where there is one.
+    // The heap depends on the runtime, so this shows that the search finds a runtime.
     assert!(closure(&needs, "kyocho-heap").contains("kyocho-microprocess"));
 }

@@ -1,14 +1,14 @@
-//! Data in messages: written as the user would write them, cut where they get long.
+//! Data in messages: written as in a program, and shortened if they are long.
 
 use super::{Datum, DatumKind, NumberLiteral};
 use core::fmt::{self, Write};
 
-/// Characters of a datum that a message shows.
+/// Most characters of a datum in a message.
 const SHOWN_MAX: usize = 120;
-/// Nesting that a message shows.
+/// Most levels of nesting in a message.
 const SHOWN_DEPTH: u32 = 12;
 
-/// Collects text up to a limit; an error from it means "full".
+/// Collects text up to a limit. Its error means that the limit is reached.
 struct Cut {
     text: String,
 }

@@ -19,7 +19,7 @@ fn the_nearest_name_is_a_few_edits_away() {
 }
 
 #[test]
-fn names_are_those_that_mean_something() {
+fn names_lists_the_names_that_have_a_meaning() {
     let globals = Arc::new(Globals::default());
     let environment = Environment::new(1, Arc::clone(&globals));
     environment.define_name("b");

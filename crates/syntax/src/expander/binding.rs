@@ -19,7 +19,7 @@ pub(super) struct Formals {
 }
 
 impl Expander<'_> {
-    /// Begins a lambda; the caller restores `self.lambda` to what this returns.
+    /// Begins a lambda. The caller later restores `self.lambda` to the value returned here.
     pub(super) fn enter_lambda(&mut self) -> u32 {
         self.lambdas += 1;
         core::mem::replace(&mut self.lambda, self.lambdas)
@@ -75,7 +75,8 @@ impl Expander<'_> {
         Ok(Clause { required, rest, body })
     }
 
-    /// `((lambda (x ...) body ...) value ...)` as a `let`, where the numbers agree.
+    /// `((lambda (x ...) body ...) value ...)` as a `let`, if the numbers of parameters and values
+    /// agree.
     pub(super) fn direct_call(
         &mut self,
         lambda: &Datum,
@@ -173,7 +174,7 @@ impl Expander<'_> {
         Ok(core)
     }
 
-    /// `letrec` and `letrec*`: the order of evaluation that the second demands serves the first.
+    /// `letrec` and `letrec*`. Both use the order of evaluation that `letrec*` requires.
     #[inline(never)]
     pub(super) fn letrec(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(letrec ((variable value) ...) body ...)";
@@ -234,7 +235,7 @@ impl Expander<'_> {
         Ok(Core::Letrec(vec![(variable, lambda)], Box::new(call)))
     }
 
-    /// `let-syntax` and `letrec-syntax`: the body is a scope of its own.
+    /// `let-syntax` and `letrec-syntax`. The body is a scope of its own.
     #[inline(never)]
     pub(super) fn let_syntax(&mut self, form: &Datum, home: Home, special: Special) -> Result {
         let shape = "(let-syntax ((keyword transformer) ...) body ...)";
@@ -250,7 +251,7 @@ impl Expander<'_> {
         self.body(body, form, inner)
     }
 
-    /// Operands of a `begin`-like form, as one sequence.
+    /// The operands of a form such as `begin`, as one sequence.
     pub(super) fn sequence_of(&mut self, forms: &[&Datum], home: Home) -> Result {
         Ok(build::sequence(self.expressions(forms, home)?))
     }

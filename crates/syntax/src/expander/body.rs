@@ -1,8 +1,8 @@
-//! Bodies: definitions are found first, then their values are expanded.
+//! Bodies. The definitions are found first, and their values are expanded afterwards.
 //!
-//! A definition that nothing refers to before its value exists becomes a plain `let`; only where
-//! something does (recursion, or a procedure that uses a later definition) do the definitions from
-//! the first such use on become one `letrec*`:
+//! A definition that nothing refers to before its value exists becomes a plain `let`. If something
+//! does (recursion, or a procedure that uses a later definition), the definitions from the first
+//! such use on become one `letrec*`:
 //!
 //! ```text
 //! (define a 1) (define (even? n) ... (odd? ..)) (define (odd? n) ... (even? ..)) (define b a) body
@@ -19,16 +19,17 @@ use crate::special::Special;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What the value of a definition is made from.
+/// The source of a definition's value.
 pub(super) enum Init {
     Expression(Datum),
-    /// An expression between definitions; its value goes nowhere.
+    /// An expression between definitions; its value is ignored.
     Effect(Datum),
-    /// `(define (name . formals) . body)`, and the whole form.
+    /// `(define (name . formals) . body)`: the formals, the body and the whole form.
     Procedure(Datum, Datum, Datum),
-    /// A list of this many values of an expression, and of any further ones if `true`.
+    /// The values of an expression as a list: at least this many, and exactly this many unless
+    /// `true`.
     Values(usize, bool, Datum),
-    /// Made already.
+    /// A core form that exists already.
     Core(Core),
 }
 
@@ -40,9 +41,9 @@ pub(super) struct Definition {
 /// The definitions of one body while they are being expanded.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    /// The place of the definition whose value is being expanded.
+    /// The index of the definition whose value is being expanded.
     current: u32,
-    /// For each place, the first place whose value refers to it too early.
+    /// For each definition, the index of the first definition whose value refers to it too early.
     earliest: Vec<u32>,
 }
 
@@ -59,13 +60,13 @@ impl Pending {
     }
 }
 
-/// A keyword's meaning, as `define-syntax` and `let-syntax` give it.
+/// The meaning of a keyword that `define-syntax` or `let-syntax` defines.
 pub(super) enum Keyword {
     Macro(Arc<Macro>),
     Special(Special),
 }
 
-/// A body being scanned.
+/// The state of scanning a body.
 struct Scan {
     scope: u32,
     frame: u32,
@@ -75,7 +76,7 @@ struct Scan {
 }
 
 impl Expander<'_> {
-    /// Expands `forms`, the body of `form`, in a scope of its own inside `home`.
+    /// Expands `forms`, the body of `form`, in a new scope inside `home`.
     #[inline(never)]
     pub(super) fn body(&mut self, forms: &Datum, form: &Datum, home: Home) -> Result {
         let Some(work) = forms.proper_list() else {
@@ -103,7 +104,7 @@ impl Expander<'_> {
         })
     }
 
-    /// One form of a body: a definition is noted, an expression kept for later.
+    /// Scans one form of a body. Records a definition; keeps an expression for later.
     #[inline(never)]
     fn scan(&mut self, form: Datum, scan: &mut Scan) -> Result<()> {
         self.charge(1, form.span)?;
@@ -145,7 +146,8 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Expressions before a definition keep their place: values that go nowhere.
+    /// Expressions before a definition keep their position: they become definitions whose values
+    /// are ignored.
     fn flush_expressions(&self, scan: &mut Scan) {
         for expression in scan.expressions.drain(..) {
             let variable = build::temporary("effect");
@@ -166,7 +168,8 @@ impl Expander<'_> {
         Ok(variable)
     }
 
-    /// The values arrive as one list in a definition of their own; the names take it apart.
+    /// The values arrive as a list, in a definition of their own. The names are then defined from
+    /// the list.
     fn scan_define_values(&mut self, form: &Datum, scan: &mut Scan) -> Result<()> {
         let (formals, expression) = super::multiple::parse_define_values(form)?;
         let span = form.span;
@@ -207,13 +210,13 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Opens a record of which definitions are used too early.
+    /// Begins recording which definitions are used too early.
     pub(super) fn begin_definitions(&mut self) -> u32 {
         self.bodies.push(Pending::default());
         self.bodies.len() as u32 - 1
     }
 
-    /// Expands the values of `definitions` in `home`, then what `body` makes, inside them.
+    /// Expands the values of `definitions` in `home`, and inside them the form that `body` makes.
     #[inline(never)]
     pub(super) fn definitions(
         &mut self,
@@ -269,8 +272,8 @@ impl Expander<'_> {
             .expected("distinct names in one body"))
     }
 
-    /// What a transformer expression means: `syntax-rules`, a macro use that expands to it, or
-    /// another keyword's name.
+    /// The meaning of a transformer expression: `syntax-rules`, a macro use that expands to it, or
+    /// the name of another keyword.
     pub(super) fn transformer(
         &mut self,
         spec: &Datum,
@@ -300,7 +303,7 @@ impl Expander<'_> {
     }
 }
 
-/// Nests `bindings` around `body` as the module describes.
+/// Nests `bindings` around `body` as the module documentation describes.
 fn nest(bindings: Vec<(Rc<Variable>, Core)>, earliest: &[u32], body: Core) -> Core {
     let mut core = body;
     let mut group = Vec::new();

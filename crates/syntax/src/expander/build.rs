@@ -1,4 +1,5 @@
-//! Core forms made well: constant tests decided, `or` in a test undone, `begin` flattened.
+//! Construction of core forms with simplifications: constant tests are decided, `or` in a test
+//! loses its variable, `begin` is flattened.
 
 use super::World;
 use crate::core_form::{Clause, Core, Lambda, Variable};
@@ -11,7 +12,7 @@ pub(super) fn variable(name: Symbol) -> Rc<Variable> {
     Rc::new(Variable { name, mutated: Cell::new(false), captured: Cell::new(false) })
 }
 
-/// A variable that no program can name.
+/// A variable that no program can refer to.
 pub(super) fn temporary(name: &str) -> Rc<Variable> {
     variable(Symbol::intern(name))
 }
@@ -20,7 +21,7 @@ pub(super) fn local(variable: &Rc<Variable>, span: Span) -> Core {
     Core::Local(Rc::clone(variable), span)
 }
 
-/// The forms in order, the value of the last.
+/// The forms in order. The value is that of the last.
 pub(super) fn sequence(mut forms: Vec<Core>) -> Core {
     match forms.len() {
         0 => Core::Unspecified,
@@ -38,7 +39,7 @@ pub(super) fn sequence(mut forms: Vec<Core>) -> Core {
     }
 }
 
-/// `(if test then otherwise)`, simplified where the test allows it.
+/// `(if test then otherwise)`, simplified if the test allows it.
 pub(super) fn branch(world: &World, test: Core, then: Core, otherwise: Core) -> Core {
     match simplify_test(world, test) {
         Core::Constant(datum) if matches!(*datum.kind, DatumKind::Boolean(false)) => otherwise,
@@ -52,8 +53,8 @@ pub(super) fn branch(world: &World, test: Core, then: Core, otherwise: Core) -> 
     }
 }
 
-/// In a test only truth counts: `(let ((t a)) (if t t b))`, what `or` becomes, is `(if a #t b)`.
-/// Three references to `t` mean that nothing else refers to it, so `b` does not.
+/// In a test only the truth of a value matters. `or` becomes `(let ((t a)) (if t t b))`; in a test
+/// this is `(if a #t b)`. It has exactly three references to `t`, so `b` contains none.
 fn simplify_test(world: &World, test: Core) -> Core {
     match test {
         Core::Let(mut bindings, body) if bindings.len() == 1 => match (*body, bindings.pop()) {
@@ -85,12 +86,12 @@ fn is_runtime(world: &World, procedure: &Core, name: &str) -> bool {
         if global.name.name() == name && *global == world.runtime(name))
 }
 
-/// A call of the system's own `name`.
+/// A call of the system's procedure `name`.
 pub(super) fn runtime_call(world: &World, name: &str, arguments: Vec<Core>, span: Span) -> Core {
     Core::Call(Box::new(Core::Global(world.runtime(name), span)), arguments, span)
 }
 
-/// A procedure of one clause.
+/// A procedure with one clause.
 pub(super) fn procedure(
     required: Vec<Rc<Variable>>,
     rest: Option<Rc<Variable>>,

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 const COND: &str = "(cond (test expression ...) ... (else expression ...))";
 const CASE: &str = "(case key ((datum ...) expression ...) ... (else expression ...))";
-/// Data of one `case` clause that are compared in line.
+/// Most data of one `case` clause that are compared in line.
 const INLINE_DATA_MAX: usize = 8;
 
 /// One clause of `cond`, expanded.
@@ -88,7 +88,7 @@ impl Expander<'_> {
         Core::Let(vec![(variable, test)], Box::new(body))
     }
 
-    /// Expands forms of which each will stand inside the one before.
+    /// Expands forms, each of which will be nested inside the one before.
     fn deeper_and_deeper(&mut self, forms: &[&Datum], home: Home) -> Result<Vec<Core>> {
         let depth = self.depth;
         let mut cores = Vec::with_capacity(forms.len());
@@ -106,7 +106,8 @@ impl Expander<'_> {
         self.cond_clauses(&clauses, home, Core::Unspecified)
     }
 
-    /// The clauses of `cond` or `guard`; `otherwise` is for when none holds and none is `else`.
+    /// The clauses of `cond` or `guard`. `otherwise` applies if no test is true and there is no
+    /// `else`.
     #[inline(never)]
     pub(super) fn cond_clauses(
         &mut self,
@@ -211,7 +212,7 @@ impl Expander<'_> {
         Ok(Core::Call(Box::new(receiver), vec![key], clause.span))
     }
 
-    /// Whether the key is one of `data`; `None` where there are none.
+    /// Whether the key is one of `data`; `None` if `data` is empty.
     fn case_test(&mut self, key: &Rc<Variable>, data: &Datum) -> Result<Option<Core>> {
         let span = data.span;
         let Some(items) = data.proper_list() else {
@@ -237,8 +238,8 @@ impl Expander<'_> {
         Ok(test)
     }
 
-    /// `(and-let* (clause ...) body ...)`, SRFI 2: a clause is `(variable expression)`,
-    /// `(expression)` or a variable; the first false one ends it.
+    /// `(and-let* (clause ...) body ...)`, SRFI 2. A clause is `(variable expression)`,
+    /// `(expression)` or a variable. Evaluation ends at the first false clause.
     #[inline(never)]
     pub(super) fn and_let_star(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(and-let* (clause ...) body ...)";

@@ -1,4 +1,4 @@
-//! The shapes of definitions.
+//! Parsing of `define` and `define-syntax`.
 
 use super::body::Init;
 use super::{Expander, Result, malformed, parts};
@@ -8,7 +8,7 @@ use crate::error::SyntaxError;
 const DEFINE: &str = "(define name value) or (define (name parameter ...) body ...)";
 
 impl Expander<'_> {
-    /// The name that a `define` defines and what its value is made from.
+    /// The name that a `define` defines, and the source of its value.
     pub(super) fn parse_define(&self, form: &Datum) -> Result<(Datum, Init)> {
         let operands = parts(form, 1, None, DEFINE)?;
         let Some((mut header, mut body)) = form.as_pair().and_then(|(_, rest)| rest.as_pair())

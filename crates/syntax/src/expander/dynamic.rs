@@ -1,15 +1,15 @@
-//! Forms over procedures that the machine provides: `delay`, `parameterize`, `guard`, `assert`.
+//! Forms that call procedures of the machine: `delay`, `parameterize`, `guard`, `assert`.
 //!
 //! | form | becomes |
 //! |---|---|
 //! | `(delay e)` | `(%delay-force (lambda () (%make-promise #t e)))` |
-//! | `(delay-force e)` | `(%delay-force (lambda () e))`: the thunk gives a promise |
+//! | `(delay-force e)` | `(%delay-force (lambda () e))`: the thunk returns a promise |
 //! | `(parameterize ((p v) ...) b ...)` | `(%parameterize (list (%cons p v) ...) (lambda () b ...))` |
 //! | `(guard (e clause ...) b ...)` | `(%with-guard (lambda (e again) (cond clause ... (else (again)))) (lambda () b ...))` |
 //!
-//! `%with-guard` calls its first argument in the dynamic environment of the `guard`, with what was
-//! raised and a thunk that goes back to where it was raised and raises it there again with
-//! `raise-continuable` (R7RS §4.2.7).
+//! `%with-guard` calls its first argument in the dynamic environment of the `guard`. The arguments
+//! of that call are the raised object and a thunk. The thunk returns to the dynamic environment of
+//! the original `raise` and raises the object again with `raise-continuable` (R7RS §4.2.7).
 
 use super::binding::pairs;
 use super::{Core, Expander, Result, build, malformed, parts, rest};
@@ -83,7 +83,7 @@ impl Expander<'_> {
         Ok(build::procedure(Vec::new(), None, body, form.span))
     }
 
-    /// `(assert expression)`: an error that shows the expression where it is false.
+    /// `(assert expression)`. If the expression is false, raises an error that shows it.
     #[inline(never)]
     pub(super) fn assert(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 1, None, "(assert expression)")?;

@@ -1,4 +1,4 @@
-//! `include`, `include-ci`, `cond-expand`: forms that stand for other forms.
+//! `include`, `include-ci`, `cond-expand`: forms that are replaced by other forms.
 
 use super::{Core, Expander, Result, build, malformed, parts};
 use crate::datum::{Datum, Home};
@@ -7,12 +7,12 @@ use crate::reader::Reader;
 use crate::source;
 use crate::special::Special;
 
-/// Files that one top-level form may include: ends a file that includes itself.
+/// Most files that one top-level form may include. Stops a file that includes itself.
 const INCLUSIONS_MAX: u32 = 200;
 const COND_EXPAND: &str = "(cond-expand (requirement form ...) ... (else form ...))";
 
 impl Expander<'_> {
-    /// `include` and `cond-expand` where an expression stands.
+    /// `include` and `cond-expand` in the position of an expression.
     #[inline(never)]
     pub(super) fn spliced(&mut self, special: Special, form: &Datum, home: Home) -> Result {
         let forms = self.splice(special, form, home)?;
@@ -23,7 +23,7 @@ impl Expander<'_> {
         Ok(build::sequence(self.expressions(&forms, home)?))
     }
 
-    /// The forms that `form`, an `include` or a `cond-expand`, stands for.
+    /// The forms that replace `form`, an `include` or a `cond-expand`.
     pub(crate) fn splice(
         &mut self,
         special: Special,
@@ -36,7 +36,7 @@ impl Expander<'_> {
         }
     }
 
-    /// The data of the files that `form` names, relative to the file it stands in.
+    /// The data of the files that `form` names, relative to the file that contains `form`.
     pub(crate) fn include(&mut self, form: &Datum, fold_case: bool) -> Result<Vec<Datum>> {
         let shape = "(include \"file\" ...)";
         let mut data = Vec::new();
@@ -84,7 +84,7 @@ impl Expander<'_> {
         Ok(Vec::new())
     }
 
-    /// Whether a feature requirement holds. Its words are compared by name: a library's
+    /// Whether a feature requirement holds. Its keywords are compared by name, because a library's
     /// declarations have no bindings yet.
     fn requirement(&mut self, requirement: &Datum, clause: &Datum) -> Result<bool> {
         let wrong = || {

@@ -1,4 +1,4 @@
-//! Names: what an identifier means at a place, and the aliases that macros insert.
+//! The meaning of an identifier in a scope, and the aliases that macros insert.
 
 use super::scope::LocalBinding;
 use super::{Expander, Result};
@@ -13,27 +13,27 @@ use crate::symbol::Symbol;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How many generations of macros may define one another.
+/// Most generations of macros that define one another.
 const GENERATIONS_MAX: u32 = 1000;
 
-/// What an identifier means.
+/// The meaning of an identifier.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
     Special(Special),
     Macro(Arc<Macro>),
     Local(Local),
     Global(Location, Origin),
-    /// Nothing yet: a name at the top level of the environment with this number.
+    /// Unbound: a name at the top level of the environment with this number.
     Free(Symbol, u64),
 }
 
-/// A local variable and what the expander must know to mark it truthfully.
+/// A local variable, with what the expander needs to set its marks.
 #[derive(Clone, Debug)]
 pub(crate) struct Local {
     pub(super) variable: Rc<Variable>,
-    /// The lambda that binds it.
+    /// The number of the lambda that binds it.
     pub(super) lambda: u32,
-    /// Its place among the definitions of a body still being expanded.
+    /// The body and the index of its definition, if that body is still being expanded.
     pub(super) pending: Option<(u32, u32)>,
 }
 
@@ -59,7 +59,7 @@ impl Meaning {
 }
 
 impl Expander<'_> {
-    /// What `identifier` means at `home`.
+    /// The meaning of `identifier` in scope `home`.
     pub(crate) fn resolve(&self, identifier: &Identifier, home: Home) -> Meaning {
         let (mut identifier, mut home) = (identifier, home);
         loop {
@@ -89,20 +89,20 @@ impl Expander<'_> {
         self.world.environment(number)?.lookup(identifier)
     }
 
-    /// What the head of `form` means, where it is an identifier.
+    /// The meaning of the head of `form`, if the head is an identifier.
     pub(super) fn head(&self, form: &Datum, home: Home) -> Option<Meaning> {
         let (head, _) = form.as_pair()?;
         Some(self.resolve(&head.as_identifier()?, home))
     }
 
-    /// Whether `datum` is an identifier that means `special` at `home`.
+    /// Whether `datum` is an identifier that means `special` in scope `home`.
     pub(super) fn is_special(&self, datum: &Datum, special: Special, home: Home) -> bool {
         datum.as_identifier().is_some_and(|identifier| {
             matches!(self.resolve(&identifier, home), Meaning::Special(found) if found == special)
         })
     }
 
-    /// An identifier that means what `name` means in the system environment.
+    /// An identifier with the meaning that `name` has in the system environment.
     pub(super) fn system_identifier(&self, name: &str, span: Span) -> Datum {
         let of = Identifier::Symbol(Symbol::intern(name));
         let home = Home::Top(self.world.system().number());
@@ -110,7 +110,7 @@ impl Expander<'_> {
     }
 }
 
-/// For macro expansion: a fresh alias of `of`, to be looked up at `home`.
+/// For macro expansion: a new alias of `of`, to be looked up in scope `home`.
 pub(crate) fn rename(of: &Identifier, home: Home, span: Span) -> Result<Datum> {
     let generation = match of {
         Identifier::Symbol(_) => 0,

@@ -7,7 +7,7 @@ use crate::error::SyntaxError;
 use std::rc::Rc;
 
 impl Expander<'_> {
-    /// `expression` as a procedure of no arguments.
+    /// `expression` as a procedure without arguments.
     pub(super) fn thunk(&mut self, expression: &Datum, home: Home) -> Result {
         let outer = self.enter_lambda();
         let body = self.expression(expression, home)?;
@@ -15,8 +15,8 @@ impl Expander<'_> {
         Ok(build::procedure(Vec::new(), None, body, expression.span))
     }
 
-    /// Every expression sees the outer scope alone; the consumers nest, so that all are evaluated
-    /// before the body begins.
+    /// Each expression sees only the outer scope. The consumers are nested, so that all expressions
+    /// are evaluated before the body.
     #[inline(never)]
     pub(super) fn let_values(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(let-values ((formals expression) ...) body ...)";
@@ -82,7 +82,7 @@ impl Expander<'_> {
         })
     }
 
-    /// The values of `expression` as a list; exactly `count` of them unless `has_rest`.
+    /// The values of `expression` as a list. Requires exactly `count` values unless `has_rest`.
     pub(super) fn values_as_list(
         &mut self,
         count: usize,
@@ -106,7 +106,7 @@ impl Expander<'_> {
         Ok(build::runtime_call(self.world, "%call-with-values", vec![thunk, consumer], span))
     }
 
-    /// `define-values` at top level: the consumer of the values defines the names.
+    /// `define-values` at top level. The consumer of the values defines the names.
     pub(super) fn define_values_top(&mut self, form: &Datum, home: Home) -> Result {
         let (formals, expression) = parse_define_values(form)?;
         let span = form.span;

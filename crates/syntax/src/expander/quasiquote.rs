@@ -1,4 +1,4 @@
-//! `quasiquote`: constant parts stay one constant, the rest becomes calls of `list`, `%cons`,
+//! `quasiquote`. Constant parts become one constant; other parts become calls of `list`, `%cons`,
 //! `%append2` and `%list->vector`.
 
 use super::{Core, Expander, Result, build, parts};
@@ -6,7 +6,7 @@ use crate::datum::{Datum, DatumKind, Home, Span};
 use crate::error::SyntaxError;
 use crate::special::Special;
 
-/// Elements that one call of `list` takes.
+/// Most elements passed to one call of `list`.
 const LIST_CALL_MAX: usize = 32;
 
 enum Element {
@@ -24,7 +24,7 @@ impl Expander<'_> {
         }
     }
 
-    /// What builds `template`; `None` where it is constant.
+    /// The expression that builds `template`; `None` if the template is constant.
     #[inline(never)]
     fn template(&mut self, template: &Datum, level: u32, home: Home) -> Result<Option<Core>> {
         self.deepen(template.span)?;
@@ -49,7 +49,7 @@ impl Expander<'_> {
         }
         let depth = self.depth;
         let mut elements = Vec::new();
-        // The last elements that are constant stay part of the constant tail.
+        // Constant elements at the end remain part of the constant tail.
         let mut constant_from = Some((template, 0));
         let mut rest = template;
         let mut tail = None;
@@ -63,7 +63,8 @@ impl Expander<'_> {
                 ended = true;
                 break;
             }
-            // Each splice, and each full call of `list`, puts what follows one call deeper.
+            // Each splice, and each full call of `list`, nests the following elements one call
+            // deeper.
             if elements.len() % LIST_CALL_MAX == 0
                 || matches!(elements.last(), Some(Element::Splice(_)))
             {
@@ -97,8 +98,8 @@ impl Expander<'_> {
         Ok(Some(self.join(elements, tail, template)))
     }
 
-    /// `(unquote e)`, `(quasiquote t)`, `(unquote-splicing e)` as a whole template: `Some` of what
-    /// builds it.
+    /// For `(unquote e)`, `(quasiquote t)` or `(unquote-splicing e)` as a whole template: `Some`
+    /// with the expression that builds it.
     #[expect(clippy::option_option, reason = "not such a template; constant; built")]
     #[inline(never)]
     fn keyword_template(
@@ -121,7 +122,7 @@ impl Expander<'_> {
         } else {
             return Ok(None);
         };
-        // A longer list that only happens to begin with such a word is plain data.
+        // A list of another length that begins with such a word is plain data.
         let Some(items) = template.proper_list().filter(|items| items.len() == 2) else {
             return Ok(None);
         };
@@ -157,7 +158,7 @@ impl Expander<'_> {
         Ok(self.template(item, level, home)?.map(Element::One))
     }
 
-    /// The list of `elements` before `tail`.
+    /// The list of `elements`, followed by `tail`.
     fn join(&self, elements: Vec<Element>, tail: Core, template: &Datum) -> Core {
         let span = template.span;
         let mut core = tail;
@@ -177,7 +178,7 @@ impl Expander<'_> {
         self.prepend(run, core, template)
     }
 
-    /// `items` (last first) before `tail`.
+    /// `items` (last first), followed by `tail`.
     fn prepend(&self, mut items: Vec<Core>, tail: Core, template: &Datum) -> Core {
         let span = template.span;
         if items.len() <= 2 {

@@ -1,4 +1,4 @@
-//! `quote`: renamings undone, labels checked.
+//! `quote`: removes renamings and checks labels.
 
 use super::{Core, DEPTH_MAX, Expander, Result, parts};
 use crate::datum::{Datum, DatumKind};
@@ -12,15 +12,16 @@ impl Expander<'_> {
         self.constant(parts[0])
     }
 
-    /// A datum that stands for itself.
+    /// A constant made of a datum.
     pub(super) fn constant(&mut self, datum: &Datum) -> Result {
         Ok(Core::Constant(self.strip(datum)?))
     }
 
-    /// The datum with every renamed identifier back to its symbol. What needs no change is shared.
+    /// The datum, with each alias replaced by its symbol. Parts without aliases are shared with the
+    /// original.
     ///
     /// # Errors
-    /// A label's reference whose label is not in the datum; a datum that macros nested too deep.
+    /// A reference to a label that is not in the datum; a datum that macros nested too deep.
     pub(crate) fn strip(&mut self, datum: &Datum) -> Result<Datum> {
         if !self.has_renamed(datum)? {
             return Ok(datum.clone());
@@ -28,11 +29,11 @@ impl Expander<'_> {
         Ok(self.strip_inner(datum, 0)?.unwrap_or_else(|| datum.clone()))
     }
 
-    /// Whether a macro renamed something in the datum, whose labels are checked on the way. What a
-    /// program quotes itself may be nested deeper than the native stack: no recursion.
+    /// Whether the datum contains aliases. Checks its labels too. Does not recurse, because a
+    /// quoted datum may be nested deeper than the native stack allows.
     ///
-    /// Data that were read are a tree no larger than their text; only macros can make more of them,
-    /// by sharing, so the work is charged as expansion.
+    /// A datum that was read is a tree no larger than its text. Macros can make a datum larger than
+    /// memory by sharing, so this walk is charged as expansion steps.
     fn has_renamed(&mut self, datum: &Datum) -> Result<bool> {
         let mut has_renamed = false;
         let mut labels = HashSet::new();
@@ -62,7 +63,7 @@ impl Expander<'_> {
         Ok(has_renamed)
     }
 
-    /// `None` where nothing changes.
+    /// `None` if nothing changes.
     fn strip_inner(&mut self, datum: &Datum, depth: u32) -> Result<Option<Datum>> {
         let span = datum.span;
         if depth > DEPTH_MAX {
@@ -87,7 +88,7 @@ impl Expander<'_> {
         }
     }
 
-    /// The items, stripped, and whether any changed.
+    /// The stripped items, and whether any of them changed.
     fn strip_items<'d>(
         &mut self,
         items: impl Iterator<Item = &'d Datum>,

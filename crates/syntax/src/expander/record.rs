@@ -8,7 +8,7 @@ use crate::symbol::Symbol;
 const SHAPE: &str =
     "(define-record-type name (constructor field ...) predicate (field accessor [modifier]) ...)";
 
-/// A record type's definition, taken apart.
+/// The parts of a record type's definition.
 pub(super) struct RecordDefinition<'a> {
     /// The variable that holds the type.
     pub(super) name: &'a Datum,
@@ -26,7 +26,7 @@ pub(super) enum Part {
     Modifier(usize),
 }
 
-/// Takes the form apart. A type name may be `name` or `(name ...)`.
+/// Parses the form. The type name may be `name` or `(name ...)`.
 pub(super) fn parse(form: &Datum) -> Result<RecordDefinition<'_>> {
     let operands = parts(form, 2, None, SHAPE)?;
     let name = operands[0].as_pair().map_or(operands[0], |(name, _)| name);
@@ -86,7 +86,7 @@ impl<'a> RecordDefinition<'a> {
             self.parts.push((constructor, Part::Constructor(all)));
             return Ok(());
         }
-        // `#f`: no constructor.
+        // `#f` means that there is no constructor.
         let Some((name, arguments)) = constructor.as_pair() else { return Ok(()) };
         let mut indices = Vec::new();
         for argument in arguments.elements() {
@@ -102,7 +102,7 @@ impl<'a> RecordDefinition<'a> {
         Ok(())
     }
 
-    /// Each procedure has a name of its own.
+    /// Checks that the procedures have distinct names.
     fn check_names(&self) -> Result<()> {
         for (i, (name, _)) in self.parts.iter().enumerate() {
             let Some(identifier) = name.as_identifier() else {
@@ -132,7 +132,7 @@ impl<'a> RecordDefinition<'a> {
 }
 
 impl Part {
-    /// The call that makes the procedure.
+    /// The call that creates the procedure.
     pub(super) fn make(&self, world: &World, record_type: Core, span: Span) -> Core {
         let integer = |index: usize| Datum::integer(index as i64, span);
         let (name, argument) = match self {

@@ -1,5 +1,5 @@
-//! Local scopes. Each is kept until its top-level form is expanded, because aliases and macros
-//! refer to scopes by number.
+//! Local scopes. Aliases and macros refer to scopes by number, so each scope is kept until its
+//! top-level form is expanded.
 
 use super::Local;
 use crate::datum::{Home, Identifier};
@@ -8,7 +8,7 @@ use crate::special::Special;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a name means in a scope.
+/// The meaning of a name in a scope.
 #[derive(Debug)]
 pub(super) enum LocalBinding {
     Variable(Local),
@@ -20,11 +20,11 @@ pub(super) enum LocalBinding {
 struct Scope {
     parent: Home,
     names: Vec<(Identifier, LocalBinding)>,
-    /// Positions in `names`, once there are many.
+    /// Positions in `names`; used if there are many names.
     index: HashMap<Identifier, usize>,
 }
 
-/// Names that a scope searches one by one.
+/// Most names of a scope that is searched without an index.
 const UNINDEXED_MAX: usize = 12;
 
 /// The scopes of one top-level form.
@@ -41,7 +41,7 @@ impl Scopes {
         number
     }
 
-    /// Binds a name in a scope; `false` where the scope binds it already.
+    /// Binds a name in a scope. Returns `false` if the scope binds it already.
     pub(super) fn bind(&mut self, scope: u32, name: Identifier, binding: LocalBinding) -> bool {
         let scope = &mut self.all[scope as usize];
         if scope.find(&name).is_some() {
@@ -58,12 +58,12 @@ impl Scopes {
         true
     }
 
-    /// What `name` means from `home` outwards; the number of the top-level environment where no
-    /// scope binds it.
+    /// The meaning of `name`, searched from `home` outwards. The error is the number of the
+    /// top-level environment if no scope binds the name.
     pub(super) fn find(&self, name: &Identifier, home: Home) -> Result<&LocalBinding, u64> {
         let mut home = home;
         while let Home::Scope(number) = home {
-            // A number of a form expanded before names nothing.
+            // A scope of a form that was expanded earlier no longer exists.
             let Some(scope) = self.all.get(number as usize) else { return Err(0) };
             if let Some(binding) = scope.find(name) {
                 return Ok(binding);

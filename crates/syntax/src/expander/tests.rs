@@ -1,4 +1,5 @@
-//! What forms expand to, written as text: locals as `name.number`, system names bare.
+//! The expansions of forms, written as text: local variables as `name.number`, system names without
+//! a number.
 
 use super::{Core, TopLevel};
 use crate::core_form::{Clause, Variable};
@@ -14,7 +15,7 @@ mod hygiene;
 mod marks;
 mod top_level;
 
-/// Writes core forms; numbers variables in the order they are met.
+/// Writes core forms. Numbers variables in the order of their first occurrence.
 #[derive(Default)]
 struct Writer {
     seen: Vec<Rc<Variable>>,
@@ -94,7 +95,7 @@ impl Writer {
     }
 }
 
-/// A prompt to expand at: what the prelude would define is not there, free names are just free.
+/// A prompt without the prelude: names that the prelude would define are unbound.
 struct Prompt {
     world: World,
     environment: Arc<Environment>,
@@ -110,7 +111,7 @@ impl Prompt {
         Self { world, environment }
     }
 
-    /// Expands every form of `text`; the core forms of all, or the first error.
+    /// Expands every form of `text`. Returns the core forms of all, or the first error.
     fn try_expand(&mut self, text: &str) -> Result<Vec<TopLevel>, String> {
         let mut out = Vec::new();
         for form in read_all(text, "test").map_err(|error| error.to_string())? {
@@ -124,7 +125,7 @@ impl Prompt {
         Ok(out)
     }
 
-    /// What running the item tells the world.
+    /// Tells the world what running the item would tell it.
     fn run(&mut self, item: &TopLevel) {
         if let TopLevel::Ready(name) = item {
             self.world.library_ready(name);
@@ -154,12 +155,12 @@ fn show(forms: &[TopLevel]) -> String {
     shown.join("\n")
 }
 
-/// What `text`, a program of its own, expands to.
+/// The expansion of `text` as a separate program.
 fn expand(text: &str) -> String {
     Prompt::new().expand(text)
 }
 
-/// The error that `text`, a program of its own, gives.
+/// The error from expanding `text` as a separate program.
 fn error(text: &str) -> String {
     Prompt::new().error(text)
 }

@@ -10,16 +10,17 @@ use crate::location::Location;
 use crate::special::Special;
 use std::sync::Arc;
 
-/// What a top-level form leaves to do, in order.
+/// An action that a top-level form requires; actions run in order.
 #[derive(Debug)]
 pub enum TopLevel {
     /// Compile and run this.
     Form(Core),
-    /// The body of this library has run: tell [`World::library_ready`](crate::world::World::library_ready).
+    /// The body of this library has run: call
+    /// [`World::library_ready`](crate::world::World::library_ready).
     Ready(Arc<str>),
 }
 
-/// A part of a top-level form that is yet to be expanded.
+/// A part of a top-level form that is not expanded yet.
 enum Part {
     /// A definition of variables, by this form.
     Definition(Special, Datum),
@@ -29,11 +30,11 @@ enum Part {
 impl Expander<'_> {
     /// Expands `form` at the top level of the environment.
     ///
-    /// First finds the definitions in it, as a body does: what a macro defines may be used by the
-    /// forms before its definition. Then expands what they are made from, in order.
+    /// First finds the definitions in it, as in a body, so that forms may use what a macro defines
+    /// after them. Then expands the sources of the values, in order.
     ///
     /// # Errors
-    /// The first thing wrong with the form. It has then defined nothing.
+    /// The first error in the form. In this case the form has defined nothing.
     pub(crate) fn top_level(&mut self, form: &Datum, out: &mut Vec<TopLevel>) -> Result<()> {
         let result = self.top_forms(form, out);
         let redefined = self.redefined.drain(..).rev();
@@ -81,7 +82,8 @@ impl Expander<'_> {
         self.expand_parts(&mut found, home, out)
     }
 
-    /// Expands the parts found so far. What follows them may change what their names mean.
+    /// Expands the parts found so far, because the parts that follow may change the meaning of
+    /// their names.
     fn expand_parts(
         &mut self,
         found: &mut Vec<Part>,
@@ -99,9 +101,9 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Gives the names that `form` defines their locations, for the parts of the whole form to
-    /// refer to. An imported variable stays what it is until its definition is expanded; a keyword
-    /// stays one for the parts before.
+    /// Makes the locations of the names that `form` defines, so that all parts of the form can
+    /// refer to them. An imported variable keeps its meaning until its definition is expanded. A
+    /// keyword keeps its meaning for the parts before its definition.
     fn announce(
         &mut self,
         special: Special,
@@ -138,7 +140,7 @@ impl Expander<'_> {
         })
     }
 
-    /// Defines a keyword. The parts before use what the name means until then.
+    /// Defines a keyword. Earlier parts use the former meaning of the name.
     fn define_syntax(
         &mut self,
         form: &Datum,
@@ -157,7 +159,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Has `name` mean this, unless the form turns out to be wrong.
+    /// Binds `name`. The binding is undone if the form has an error.
     pub(crate) fn bind(&mut self, name: Identifier, binding: Binding) {
         self.note_redefined(&name);
         self.top.bind(name, binding);
@@ -173,7 +175,8 @@ impl Expander<'_> {
         self.redefined.push((name.clone(), self.top.lookup(name)));
     }
 
-    /// What the head of a top-level form means. `import` and `define-library` need no import.
+    /// The meaning of the head of a top-level form. `import` and `define-library` are known without
+    /// an import.
     fn top_special(&self, form: &Datum, home: Home) -> Option<Meaning> {
         match self.head(form, home)? {
             Meaning::Free(name, _) if name.name() == "import" => {

@@ -44,7 +44,7 @@ fn texts() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(20_000))]
     #[test]
-    fn what_the_reader_finds_incomplete_is_open_and_what_it_finds_whole_is_not(text in texts(), open in any::<bool>()) {
+    fn incomplete_texts_are_open_and_complete_ones_are_not(text in texts(), open in any::<bool>()) {
         let text = if open { format!("(a\n{text}\n") } else { format!("{text}\n") };
         let mut scan = Scan::new();
         text.chars().for_each(|c| scan.take(c));
@@ -71,7 +71,7 @@ fn the_answer_comes_with_the_line_that_completes_it() {
 }
 
 #[test]
-fn a_long_text_is_looked_at_in_linear_time() {
+fn a_long_text_is_scanned_in_linear_time() {
     const LINES: usize = 100_000;
     for line in ["", "(", "'", "#;", "'#;a", "\\\"", "\"\"", "a", "#|", ")(", "#\\(", "#u8("] {
         let mut text = GrowingText::default();

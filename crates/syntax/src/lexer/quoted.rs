@@ -1,4 +1,4 @@
-//! Strings and `|symbols|`: what stands between quotes, and its escapes.
+//! Strings and `|symbols|`: their characters and escapes.
 
 use super::{Characters, Lexer, ReadError, wrong, wrong_expected};
 use crate::datum::Span;
@@ -18,7 +18,7 @@ impl<C: Characters> Lexer<C> {
             match self.next().ok_or_else(unclosed)? {
                 c if c == quote => return Ok(text),
                 '\\' => text.extend(self.escape(at, unclosed)?),
-                // Each line end stands for one newline (R7RS, 6.7).
+                // Each line end is read as one newline (R7RS, 6.7).
                 '\r' if self.peek() == Some('\n') => {}
                 '\r' => text.push('\n'),
                 c => text.push(c),
@@ -26,7 +26,7 @@ impl<C: Characters> Lexer<C> {
         }
     }
 
-    /// What follows a backslash; `None` for a line continuation.
+    /// The character of an escape after its backslash; `None` for a line continuation.
     fn escape(
         &mut self,
         at: Span,
@@ -79,7 +79,7 @@ impl<C: Characters> Lexer<C> {
             .ok_or_else(|| wrong(at, format!("\\x{code:x}; is no Unicode character")))
     }
 
-    /// A backslash, blanks, a line end, blanks: nothing at all.
+    /// The rest of a line continuation: blanks, a line end, blanks. It adds nothing to the text.
     fn continuation(
         &mut self,
         first: char,

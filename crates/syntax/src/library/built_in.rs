@@ -1,7 +1,7 @@
-//! The libraries that are always there: their names and what they export from the system
-//! environment. An empty list exports all of it.
+//! The built-in libraries: their names and their exports from the system environment. An empty list
+//! exports all of it.
 
-/// Each library's written name and its exports, as words.
+/// Each library's written name and its exports, separated by spaces.
 pub const LIBRARIES: &[(&str, &[&str])] = &[
     ("(kyocho)", &[]),
     ("(kyocho gate)", &["gate-call gate-close! gate-connect gate-serve gate?"]),
@@ -55,7 +55,7 @@ pub const LIBRARIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("(srfi 125)", SRFI_125),
-    // Last, so that a name is looked for elsewhere first.
+    // Last, so that a search for the library of a name finds the others first.
     ("(scheme r5rs)", R5RS),
 ];
 

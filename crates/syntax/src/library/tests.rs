@@ -3,7 +3,7 @@ use super::super::reader::read_all;
 use super::World;
 use std::path::{Path, PathBuf};
 
-/// A folder of its own for one test, removed at the end.
+/// A temporary folder for one test, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -27,7 +27,8 @@ impl Drop for Folder {
     }
 }
 
-/// Expands a program; what ran, as words: a definition's name, `(library)` when it is ready.
+/// Expands a program. Returns what would run, as words: the name of a definition, or the name of a
+/// library that became ready.
 fn run(world: &mut World, text: &str, source: &Path) -> Result<Vec<String>, String> {
     let forms = read_all(text, &source.to_string_lossy()).map_err(|error| error.to_string())?;
     let environment = world.program_environment(forms.first());
@@ -146,7 +147,7 @@ fn a_library_whose_body_did_not_finish_is_loaded_again() {
     let forms = read_all(text, "p").unwrap();
     let environment = world.program_environment(forms.first());
     world.expand(&environment, &forms[0]).unwrap();
-    // Nobody says that the body ran.
+    // The body has not been reported as run.
     assert_eq!(world.expand(&environment, &forms[1]).unwrap().len(), 2);
     assert_eq!(world.expand(&environment, &forms[1]).unwrap().len(), 2);
     world.library_ready("(l)");
@@ -187,7 +188,7 @@ fn libraries_are_found_in_files() {
 }
 
 #[test]
-fn includes_are_relative_to_the_file_they_stand_in() {
+fn includes_are_relative_to_the_including_file() {
     let folder = Folder::new("includes");
     folder
         .write("part/one.scm", "(include \"two.scm\") (define ONE 1)")
@@ -203,7 +204,7 @@ fn includes_are_relative_to_the_file_they_stand_in() {
 }
 
 #[test]
-fn a_forgotten_import_is_known() {
+fn the_library_of_a_forgotten_import_is_named() {
     let world = World::new();
     for (name, library) in [
         ("display", Some("(scheme write)")),
@@ -216,7 +217,7 @@ fn a_forgotten_import_is_known() {
 }
 
 #[test]
-fn every_built_in_library_can_be_imported_whole() {
+fn every_built_in_library_can_be_imported_completely() {
     for (name, _) in super::built_in::LIBRARIES {
         program(&format!("(import {name})")).unwrap();
     }

@@ -1,6 +1,6 @@
 use super::{explain, parse};
 
-/// What `text` in radix 10 denotes, written; "-" where it denotes nothing.
+/// The number that `text` denotes in radix 10, written; "-" if it denotes none.
 fn shown(text: &str) -> String {
     parse(text, 10).map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
@@ -93,7 +93,7 @@ fn infinities_and_nan() {
 }
 
 #[test]
-fn what_is_no_number_is_none() {
+fn texts_that_denote_no_number_yield_none() {
     for text in [
         "", "+", "-", "abc", "1a", "#", "#x", "#xg", "#b2", "#e", "#e#e1", "#x#x1", "#q1", "١",
         "1_000", "--1", "+-1", "#x1/g",
@@ -103,7 +103,7 @@ fn what_is_no_number_is_none() {
 }
 
 #[test]
-fn what_is_nearly_a_number_is_explained() {
+fn texts_that_look_like_numbers_are_explained() {
     assert!(explain("1/0").unwrap().contains("denominator"));
     for text in ["1+", "-", "...", "-hi", "hi", "1st", "+i"] {
         assert_eq!(explain(text), None, "{text}");

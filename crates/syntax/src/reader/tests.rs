@@ -1,7 +1,7 @@
 use super::super::datum::DatumKind;
 use super::{Characters, NESTING_MAX, PART, ReadError, Reader, Text, read_all};
 
-/// All data of `text`, written again.
+/// Reads all data of `text` and writes them again.
 fn written(text: &str) -> String {
     let data = read_all(text, "test").unwrap_or_else(|error| panic!("{text}: {error}"));
     data.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
@@ -47,14 +47,14 @@ fn data_of_every_kind() {
 }
 
 #[test]
-fn a_line_end_in_a_string_may_be_hidden() {
+fn a_line_end_in_a_string_may_be_escaped() {
     let data = read_all("\"a \\  \n   b\" \"a\r\nb\"", "test").unwrap();
     assert_eq!(data[0].as_string(), Some("a b"));
     assert_eq!(data[1].as_string(), Some("a\nb"));
 }
 
 #[test]
-fn positions_are_where_data_begin() {
+fn positions_are_those_of_the_first_characters() {
     let data = read_all("a\n  (b\n c)", "test").unwrap();
     let at = |datum: &super::Datum| (datum.span.line, datum.span.column);
     assert_eq!(at(&data[0]), (1, 1));
@@ -64,13 +64,13 @@ fn positions_are_where_data_begin() {
 }
 
 #[test]
-fn a_script_may_begin_with_its_interpreter() {
+fn a_script_may_begin_with_the_name_of_its_interpreter() {
     assert_eq!(written("#!/usr/bin/env kyocho\n(a)"), "(a)");
     assert!(matches!(error("(a)\n#!/usr/bin/env"), ReadError::Wrong(_)));
 }
 
 #[test]
-fn what_more_text_may_complete_is_incomplete() {
+fn text_that_could_be_completed_is_incomplete() {
     for text in [
         "(a", "(a . ", "(a . b", "\"abc", "\"ab\\", "\"ab\\x4", "|a", "#|", "'", "#;", "#(",
         "#u8(1", "#0=", "#0", "#", "#\\", "(a #| b",
@@ -80,7 +80,7 @@ fn what_more_text_may_complete_is_incomplete() {
 }
 
 #[test]
-fn wrong_text_says_where_and_what_was_expected() {
+fn errors_have_a_position_and_say_what_was_expected() {
     for (text, place, part) in [
         (")", "test:1:1", "closes nothing"),
         ("(a .)", "test:1:5", "nothing follows the dot"),
@@ -118,7 +118,7 @@ fn wrong_text_says_where_and_what_was_expected() {
 }
 
 #[test]
-fn an_unclosed_list_is_named_by_its_parenthesis() {
+fn an_unclosed_list_is_reported_at_its_parenthesis() {
     let ReadError::Incomplete(error) = error("(a\n  (b\n   c") else { panic!() };
     assert_eq!(
         error.to_string(),
@@ -139,7 +139,7 @@ fn nesting_is_bounded_and_length_is_not() {
 }
 
 #[test]
-fn reading_goes_on_behind_a_wrong_token() {
+fn reading_continues_after_a_wrong_token() {
     let mut reader = Reader::of_text(") a", 0);
     assert!(reader.read().is_err());
     assert_eq!(reader.read().unwrap().unwrap().to_string(), "a");
@@ -147,7 +147,7 @@ fn reading_goes_on_behind_a_wrong_token() {
 }
 
 #[test]
-fn a_reader_takes_nothing_past_the_datum() {
+fn a_reader_consumes_nothing_after_the_datum() {
     let mut reader = Reader::of_text("abc)rest", 0);
     reader.read().unwrap();
     let Text(mut rest) = reader.into_characters();
@@ -155,7 +155,7 @@ fn a_reader_takes_nothing_past_the_datum() {
 }
 
 #[test]
-fn dropping_what_nests_through_sharing_does_not_recurse() {
+fn dropping_deep_shared_data_does_not_recurse() {
     let mut datum = super::Datum::nil(super::Span::default());
     for _ in 0..300_000 {
         datum = super::Datum::new(DatumKind::Vector(vec![datum]), super::Span::default());
@@ -167,7 +167,7 @@ fn dropping_what_nests_through_sharing_does_not_recurse() {
     drop(datum);
 }
 
-/// A text that counts the pauses after its last character was taken.
+/// A text that counts the pauses after its last character was consumed.
 struct Paused<'a> {
     text: Text<'a>,
     pauses: usize,
@@ -188,7 +188,7 @@ impl Characters for Paused<'_> {
 }
 
 #[test]
-fn what_is_long_is_put_together_in_parts() {
+fn long_data_are_built_in_slices() {
     let items = "7 ".repeat(3 * PART);
     for (open, close) in [("(", ")"), ("(", ". 7)"), ("#u8(", ")")] {
         let text = format!("{open}{items}{close}");

@@ -31,7 +31,7 @@ struct Repeated {
     slots: Vec<usize>,
 }
 
-/// A pattern variable: its slot and how many ellipses follow it.
+/// A pattern variable: its slot and the number of ellipses after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variable {
     pub(super) slot: usize,
@@ -109,7 +109,8 @@ impl Compiler<'_, '_, '_> {
     fn sequence(&mut self, items: &[&Datum], tail: &Datum) -> Result<Sequence, SyntaxError> {
         let ellipsis = items.iter().position(|item| self.words.is_ellipsis(item));
         let fixed = match ellipsis {
-            // An ellipsis at the head has nothing to repeat: `identifier` reports it.
+            // An ellipsis at the head of a list has nothing to repeat: `identifier` reports the
+            // error.
             Some(at) => at.saturating_sub(1),
             None => items.len(),
         };
@@ -137,9 +138,9 @@ impl Compiler<'_, '_, '_> {
 /// One attempt to match.
 pub(super) struct Matcher<'e, 'w> {
     expander: &'e Expander<'w>,
-    /// Where the macro was defined: gives the literals their meaning.
+    /// The scope of the macro's definition, which determines the meaning of literals.
     definition: Home,
-    /// Where the macro is used: gives the form's identifiers theirs.
+    /// The scope of the macro's use, which determines the meaning of the form's identifiers.
     used: Home,
     matches: Vec<Match>,
     steps: u64,
@@ -156,7 +157,7 @@ impl<'e, 'w> Matcher<'e, 'w> {
         Self { expander, definition, used, matches, steps: 1 }
     }
 
-    /// What the slots hold, and the work it took.
+    /// The content of the slots, and the steps taken.
     pub(super) fn finish(self) -> (Vec<Match>, u64) {
         (self.matches, self.steps)
     }
@@ -207,7 +208,7 @@ impl<'e, 'w> Matcher<'e, 'w> {
         }
     }
 
-    /// Matches one element a pattern; returns what follows.
+    /// Matches one element with each pattern. Returns the elements that follow.
     fn fixed<'d>(&mut self, patterns: &[Pattern], datum: &'d Datum) -> Option<&'d Datum> {
         let mut rest = datum;
         for pattern in patterns {
@@ -220,7 +221,8 @@ impl<'e, 'w> Matcher<'e, 'w> {
         Some(rest)
     }
 
-    /// Matches `times` elements and gathers what each slot held; returns what follows.
+    /// Matches `times` elements and collects the content of each slot. Returns the elements that
+    /// follow.
     fn repeated<'d>(
         &mut self,
         repeated: &Repeated,
@@ -248,7 +250,7 @@ impl<'e, 'w> Matcher<'e, 'w> {
     }
 }
 
-/// `equal?` of a pattern's constant and a datum.
+/// Whether a constant in a pattern and a datum are `equal?`.
 fn equal(expected: &Datum, datum: &Datum) -> bool {
     match (&*expected.kind, &*datum.kind) {
         (DatumKind::Boolean(a), DatumKind::Boolean(b)) => a == b,

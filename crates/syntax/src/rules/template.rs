@@ -1,4 +1,4 @@
-//! Templates: what a rule's use becomes.
+//! Templates: construction of the form that a macro use expands to.
 
 use super::pattern::Variables;
 use super::{Match, NESTING_MAX, Rule, Words};
@@ -7,13 +7,13 @@ use crate::error::SyntaxError;
 use crate::expander::{Expander, rename};
 use std::collections::HashMap;
 
-/// Making a datum costs as much as this many comparisons.
+/// Steps charged for making a datum; a comparison is one step.
 const STEPS_PER_DATUM: u64 = 4;
 
 #[derive(Debug)]
 pub(super) enum Template {
     Slot(usize),
-    /// An identifier of the macro's own: its place in the rule's `inserted`.
+    /// An identifier that the macro inserts: its index in the rule's `inserted`.
     Inserted(usize),
     Constant(Datum),
     List(Vec<Element>, Box<Self>),
@@ -25,7 +25,8 @@ pub(super) enum Template {
 pub(super) struct Element {
     template: Template,
     ellipses: u32,
-    /// Slots that repeat here, and in how many of the innermost of these ellipses each does.
+    /// The slots that repeat here. For each slot: the number of these ellipses, counted from the
+    /// innermost, that repeat it.
     repeating: Vec<(usize, u32)>,
 }
 
@@ -34,13 +35,14 @@ struct Compiler<'a, 'e, 'w> {
     variables: &'a Variables,
     inserted: Vec<Identifier>,
     places: HashMap<Identifier, usize>,
-    /// Inside `(... template)`.
+    /// Whether the element is inside `(... template)`, where `...` is an ordinary identifier.
     escaped: bool,
     ellipses: u32,
     depth: u32,
 }
 
-/// A use of a pattern variable: its slot, the ellipses it needs, the ellipses over it so far.
+/// A use of a pattern variable: its slot, the ellipses that it requires, and the ellipses around it
+/// so far.
 type Use = (usize, u32, u32);
 
 pub(super) fn compile(
@@ -164,7 +166,7 @@ impl Compiler<'_, '_, '_> {
     }
 }
 
-/// Makes what `rule`'s template says from `matches`, for the use `form`.
+/// Builds the expansion of the use `form` from the template of `rule` and `matches`.
 pub(super) fn instantiate(
     rule: &Rule,
     matches: &[Match],
@@ -183,7 +185,7 @@ struct Maker<'a, 'w> {
     home: Home,
     form: &'a Datum,
     expander: &'a mut Expander<'w>,
-    /// One alias for each identifier that this use inserts.
+    /// The alias that this use inserts for each identifier.
     aliases: Vec<Option<Datum>>,
 }
 
@@ -232,7 +234,7 @@ impl Maker<'_, '_> {
         Ok(items)
     }
 
-    /// Makes `element` once for each repetition of its `remaining` innermost ellipses.
+    /// Builds `element` once for each repetition of its `remaining` innermost ellipses.
     fn repeat(
         &mut self,
         element: &Element,

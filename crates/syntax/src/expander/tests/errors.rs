@@ -1,9 +1,10 @@
-//! Every wrong form gives its place, what is wrong and what was expected; nothing runs away.
+//! Every malformed form yields its position, the problem and what was expected. No expansion runs
+//! without bound.
 
 use super::{Prompt, error};
 
 #[test]
-fn malformed_forms_say_what_was_expected() {
+fn errors_of_malformed_forms_say_what_was_expected() {
     for (text, parts) in [
         ("(if)", &["test:1:1", "malformed `if`", "(if test then [else])"][..]),
         ("(if 1 2 3 4)", &["malformed `if`"]),

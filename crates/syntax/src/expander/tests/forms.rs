@@ -1,4 +1,4 @@
-//! The special forms, one by one.
+//! The special forms, each on its own.
 
 use super::expand;
 
@@ -84,7 +84,7 @@ fn quasiquote_keeps_constants_and_builds_the_rest() {
 }
 
 #[test]
-fn definitions_in_a_body_nest_by_use() {
+fn definitions_in_a_body_are_nested_by_use() {
     assert_eq!(
         expand("(let () (define a 1) (define b a) b)"),
         "(let ((a.0 '1)) (let ((b.1 a.0)) b.1))"
@@ -105,7 +105,7 @@ fn definitions_in_a_body_nest_by_use() {
 }
 
 #[test]
-fn multiple_values_go_through_consumers() {
+fn multiple_values_are_passed_to_consumers() {
     assert_eq!(
         expand("(let-values (((a b) (f)) ((c) a)) (list b c))"),
         "(%call-with-values (lambda () (f)) (lambda (a.0 b.1) (%call-with-values (lambda () a) (lambda (c.2) (list b.1 c.2)))))"
@@ -137,7 +137,7 @@ fn records_call_the_helpers() {
 }
 
 #[test]
-fn dynamic_forms_call_the_machine() {
+fn dynamic_forms_call_procedures_of_the_machine() {
     assert_eq!(expand("(delay a)"), "(%delay-force (lambda () (%make-promise '#t a)))");
     assert_eq!(expand("(delay-force a)"), "(%delay-force (lambda () a))");
     assert_eq!(

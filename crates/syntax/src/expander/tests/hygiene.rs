@@ -1,4 +1,5 @@
-//! Macros: the examples of R7RS §4.3, Clinger and Rees, and Kohlbecker, with what must not happen.
+//! Macros: the examples of R7RS §4.3, of Clinger and Rees, and of Kohlbecker, with the captures
+//! that must not happen.
 
 use super::{Prompt, expand};
 
@@ -7,7 +8,7 @@ const MY_OR: &str = "(define-syntax my-or (syntax-rules () ((_) #f) ((_ e) e) \
 const SWAP: &str =
     "(define-syntax swap! (syntax-rules () ((_ a b) (let ((tmp a)) (set! a b) (set! b tmp)))))";
 
-/// What the last form of `text` expands to.
+/// The expansion of the last form of `text`.
 fn last(text: &str) -> String {
     expand(text).lines().last().unwrap_or_default().to_owned()
 }
@@ -75,7 +76,7 @@ fn literals_match_by_binding() {
     assert_eq!(last(&format!("{arrow} (m 1 to 2)")), "'literal");
     assert_eq!(last(&format!("{arrow} (m 1 from 2)")), "'other");
     assert_eq!(last(&format!("{arrow} (lambda (to) (m 1 to 2))")), "(lambda (to.0) 'other)");
-    // Both mean the same top-level variable, defined or not.
+    // Both refer to the same top-level variable, defined or not.
     assert_eq!(last(&format!("{arrow} (define to 3) (m 1 to 2)")), "'literal");
 }
 
@@ -186,7 +187,8 @@ fn letrec_syntax_macros_see_one_another() {
 
 #[test]
 fn macros_that_define_macros_keep_the_users_names_apart() {
-    // The generated macro inserts the generating macro's `x`, not the `x` at either use.
+    // The generated macro inserts the `x` of the generating macro, not the `x` in scope at either
+    // use.
     let text = "(define x 'top) (define-syntax make (syntax-rules () ((_ name) \
         (define-syntax name (syntax-rules () ((_ e) (list x e)))))))";
     assert_eq!(
@@ -209,7 +211,7 @@ fn a_name_that_a_macro_defines_at_top_level_is_the_macros_own() {
         let super::TopLevel::Form(super::Core::Global(global, _)) = &forms[0] else { panic!() };
         prompt.environment.variable("n").is_some_and(|n| n == *global)
     });
-    // The user's `n` is another location, undefined.
+    // The user's `n` is a different location, and is undefined.
     assert!(error.unwrap());
     assert!(!prompt.environment.names().contains(&"n"));
 }

@@ -1,4 +1,5 @@
-//! What the compiler relies on: `mutated`, `captured`, which names are still the primitives.
+//! The marks that the compiler relies on: `mutated`, `captured`, and which names still refer to
+//! primitives.
 
 use super::{Core, Prompt, TopLevel};
 use crate::core_form::{Clause, Variable};
@@ -36,7 +37,7 @@ fn variables(core: &Core, found: &mut Vec<Rc<Variable>>) {
     }
 }
 
-/// Name, mutated, captured of each variable in `text`.
+/// The name and the marks `mutated` and `captured` of each variable in `text`.
 fn marks(text: &str) -> Vec<(String, bool, bool)> {
     let mut found = Vec::new();
     for form in Prompt::new().try_expand(text).unwrap() {
@@ -54,7 +55,7 @@ fn mark(text: &str, name: &str) -> (bool, bool) {
 }
 
 #[test]
-fn a_variable_used_where_it_is_bound_is_neither() {
+fn a_variable_used_in_its_own_lambda_is_neither_mutated_nor_captured() {
     assert_eq!(mark("(lambda (x) (let ((y x)) (f x y)))", "x"), (false, false));
     assert_eq!(mark("(lambda (x) (let ((y x)) (f x y)))", "y"), (false, false));
     assert_eq!(mark("(lambda (x) ((lambda (y) (f x y)) 1))", "x"), (false, false));

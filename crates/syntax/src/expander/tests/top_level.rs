@@ -2,7 +2,7 @@
 
 use super::{Core, Prompt, TopLevel, expand, show};
 
-/// Defines `first`, which calls `second`, which the macro defines after it.
+/// A macro that defines `first`, and after it `second`, which `first` calls.
 const DEFINE_BOTH: &str = "(define-syntax define-both (syntax-rules () ((_ first) \
      (begin (define (first) (second)) (define (second) 1)))))";
 
@@ -10,7 +10,7 @@ fn last(text: &str) -> String {
     expand(text).lines().last().unwrap_or_default().to_owned()
 }
 
-/// Expands what is right, then each of `wrong`, then `text`.
+/// Expands the correct form `right`, then each of `wrong`, then `text`.
 fn after_errors(right: &str, wrong: &[&str], text: &str) -> String {
     let mut prompt = Prompt::new();
     prompt.try_expand(right).unwrap();
@@ -21,7 +21,7 @@ fn after_errors(right: &str, wrong: &[&str], text: &str) -> String {
 }
 
 #[test]
-fn what_a_macro_defines_is_known_to_all_that_it_defines() {
+fn definitions_of_one_macro_use_see_each_other() {
     let text = format!("{DEFINE_BOTH} (define (second) 2) (define-both f)");
     let forms = Prompt::new().try_expand(&text).unwrap();
     let [
@@ -41,7 +41,8 @@ fn what_a_macro_defines_is_known_to_all_that_it_defines() {
 
 #[test]
 fn forms_of_one_begin_follow_one_another() {
-    // A keyword that becomes a variable, a variable that becomes a keyword, a keyword that changes.
+    // A keyword becomes a variable, a variable becomes a keyword, and a keyword changes its
+    // meaning.
     assert_eq!(
         expand("(begin (define (f) (when car 2)) (define (when x y) x) (when 1 2))"),
         "(define f (lambda () (if car '2 #!unspecified)))\n\
@@ -92,7 +93,7 @@ fn a_form_with_an_error_defines_nothing() {
     assert_eq!(after_errors("", &wrong, "(unless car 2)"), "(if car #!unspecified '2)");
     assert_eq!(after_errors("", &wrong, "(if car (cond (else 1)) (or))"), "(if car '1 '#f)");
     assert_eq!(after_errors("", &wrong, "(let ((x 1)) x)"), "(let ((x.0 '1)) x.0)");
-    // A name that is imported cannot be assigned; one's own could.
+    // An imported name cannot be assigned; an own name could.
     let mut prompt = Prompt::new();
     for wrong in wrong {
         prompt.error(wrong);
