@@ -1,24 +1,28 @@
-//! Accounts: what one user has of the system, and how much he may have.
+//! Accounts: the resources that one user holds, and their bounds.
 //!
 //! ```text
 //!  memory   live at the last collection + taken since  <= memory_bytes_max     charged at each refill
-//!  processors                 in proportion to shares; who has had more runs behind     [`share`]
+//!  processors                 in proportion to shares; an account over its share runs less urgently [`share`]
 //!  threads, ports, sessions   held: counted in and out  <= ..._max             charged when made
 //! ```
 //!
-//! **Live bytes** are known by marking: the collector marks the roots of one account after the other, the system's first, and
-//! what a part of the marking added is that account's. No object and no block carries an owner, so a cell costs what it
-//! did, and an idle user's cells need no block of their own. Accounts share nothing but what the system has, so who
-//! is marked first makes no difference; were a value shared, who is marked first would pay for it. What Rust objects hold outside the heap
-//! (ports, channels, stacks) is charged when it grows, and counted again while they are marked.
+//! **Live bytes** are measured by marking. The collector marks the system's roots first, then those
+//! of one account after the other. What it marks for an account's roots is charged to that account.
+//! No object and no block records its owner, so ownership costs no memory per cell, and an idle
+//! user needs no block. Accounts share only what belongs to the system, so their order makes no
+//! difference. If they shared a value, the account marked first would pay for it. Memory that Rust
+//! objects hold outside the heap (ports, channels, stacks) is charged when it grows, and counted
+//! again while the objects are marked.
 //!
-//! **Symbols** stay while the process does, and are charged to who made them: a thread that makes more, where its account's take a quarter of its
-//! memory, has it raised that memory is out.
+//! **Symbols** live as long as the process, and are charged to the account that made them. If they
+//! take more than a quarter of its memory, making another one raises an out-of-memory error.
 //!
-//! **What waits** outside of the heap, as requests that have come and are not served yet, is [`Reserved`]: it counts as what no collection gives back.
+//! **Reserved** memory is outside the heap: for example requests that have arrived and are not
+//! served yet. It counts as memory that no collection frees; see [`Reserved`].
 //!
-//! Between two collections an account pays for all it takes, garbage included: only a collection can tell. One that runs into
-//! its bound asks for a collection before anything is raised (`may_collect` says how often).
+//! Between two collections an account pays for all memory it takes, garbage included, because only
+//! a collection can tell them apart. An account that reaches its bound requests a collection before
+//! an error is raised; `may_collect` limits how often.
 
 pub mod share;
 
@@ -29,31 +33,33 @@ use kyocho_syntax::world::User;
 use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How much an account may have. What is beyond is refused to who asks, as an error that names the bound.
+/// The bounds of an account. A request beyond a bound fails with an error that names the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Bytes of its objects, its threads' stacks and its ports' buffers.
     pub memory_bytes_max: usize,
-    /// Threads that have been started and have not ended; those that evaluate what a session's user types do not count.
+    /// Threads that have started and not ended. The threads that evaluate a session's input do not
+    /// count.
     pub threads_max: usize,
-    /// Ports over files that are open, programs that run.
+    /// Open ports over files, and running programs.
     pub ports_max: usize,
-    /// Sockets at a time: those that listen, and connections.
+    /// Open sockets: listening ones and connections.
     pub sockets_max: usize,
-    /// Sessions at a time.
+    /// Concurrent sessions.
     pub sessions_max: usize,
-    /// The most urgent priority its threads may have.
+    /// The most urgent priority of its threads.
     pub priority_max: Priority,
-    /// Its part of the processors where users want more than there is, in proportion to those of others; 1 or more.
+    /// Its share of the processors, in proportion to the shares of other accounts, when demand
+    /// exceeds supply; at least 1.
     pub share: u32,
-    /// Whether it may touch the host's files and see the process's environment.
+    /// Whether it may use the host's files and read the process's environment.
     pub files: bool,
-    /// Whether it may decide for all: install policies of the scheduler and the collector.
+    /// Whether it may install policies of the scheduler and the collector, which affect all users.
     pub operator: bool,
 }
 
 impl Bounds {
-    /// None: for the owner of the process.
+    /// No bounds: for the owner of the process.
     pub const NONE: Self = Self {
         memory_bytes_max: usize::MAX,
         threads_max: usize::MAX,
@@ -67,7 +73,7 @@ impl Bounds {
     };
 }
 
-/// Something of which an account holds a number.
+/// Resources that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Countable {
     /// Started threads.
@@ -131,31 +137,33 @@ pub struct Account {
     bounds: Mutex<Bounds>,
     live_bytes: AtomicUsize,
     taken_bytes: AtomicUsize,
-    /// Of symbols that it made, which stay.
+    /// Bytes of symbols that it made. They are never freed.
     symbol_bytes: AtomicUsize,
-    /// Outside of the heap: see [`Reserved`].
+    /// Bytes reserved outside the heap: see [`Reserved`].
     reserved_bytes: AtomicUsize,
     held: [AtomicUsize; 4],
-    /// Before this time on the monotonic clock it has no collection.
+    /// The account may cause no collection before this time on the monotonic clock.
     collects_from_ns: AtomicU64,
-    /// What its threads have run, by its share.
+    /// Running time of its threads divided by its share.
     virtual_ns: AtomicU64,
 }
 
-/// Memory kept for small requests of an account that has used the rest up, so that its handlers run.
+/// Most memory kept for small requests of an account that has used up the rest, so that its
+/// handlers can run.
 const RESERVE_BYTES_MAX: usize = 8 << 20;
 
-/// Symbols may take this part of an account's memory.
+/// Divisor: symbols may take this part of an account's memory.
 const SYMBOLS_PART: usize = 4;
 
-/// What is reserved outside of the heap may take this part of it.
+/// Divisor: memory reserved outside the heap may be this part of its memory.
 const RESERVED_PART: usize = 4;
 
-/// How many times the length of a collection must lie between two that one account is the cause of: so it stops the others
-/// for a tenth of the time at most.
+/// Least time between two collections caused by one account, as a multiple of the first one's
+/// duration. So collections that one account causes stop the others for at most a tenth of the
+/// time.
 const COLLECTION_SPACING: u64 = 9;
 
-/// One more thing that an account holds, until it is dropped.
+/// One unit of a counted resource, held until this is dropped.
 #[derive(Debug)]
 pub struct Held {
     account: Arc<Account>,
@@ -163,7 +171,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Whether this account holds it.
+    /// Whether `account` holds it.
     pub fn is_of(&self, account: &Arc<Account>) -> bool {
         Arc::ptr_eq(&self.account, account)
     }
@@ -175,7 +183,7 @@ impl Drop for Held {
     }
 }
 
-/// More was to be reserved than an account may have reserved.
+/// The reservation exceeds what the account may reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overdrawn {
     account: String,
@@ -191,7 +199,7 @@ impl fmt::Display for Overdrawn {
 
 impl core::error::Error for Overdrawn {}
 
-/// Bytes outside of the heap that an account pays for until this is dropped.
+/// Memory outside the heap, charged to an account until this is dropped.
 #[derive(Debug)]
 pub struct Reserved {
     account: Arc<Account>,
@@ -199,10 +207,10 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Makes it so many bytes.
+    /// Changes the reservation to `bytes`.
     ///
     /// # Errors
-    /// They would be more than the account may have reserved: it is as before.
+    /// The account may not reserve that much. The reservation is unchanged.
     pub fn resize(&mut self, bytes: usize) -> Result<(), Overdrawn> {
         if let Some(more) = bytes.checked_sub(self.bytes) {
             self.account.take_reserved(more)?;
@@ -243,19 +251,19 @@ impl Account {
         })
     }
 
-    /// Whose it is.
+    /// The name of its user.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it may have.
+    /// Its bounds.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         *self.lock_bounds()
     }
 
-    /// Changes what it may have. It keeps what it has beyond that, and gets no more.
+    /// Changes its bounds. The account keeps what it holds beyond them, and gets no more.
     pub fn set_bounds(&self, bounds: Bounds) {
         *self.lock_bounds() = bounds;
     }
@@ -282,7 +290,7 @@ impl Account {
         &self.held[what as usize]
     }
 
-    /// Holds one more.
+    /// Holds one more unit of `what`.
     ///
     /// # Errors
     /// The bound is reached.
@@ -301,11 +309,12 @@ impl Account {
         }
     }
 
-    /// Reserves bytes outside of the heap: a quarter of its memory at most, however much of it is alive. So a user
-    /// whose memory is used up can still be heard, and what he has in all is at most a quarter more than his memory.
+    /// Reserves bytes outside the heap: at most a quarter of its memory, even if the rest is in
+    /// use. So requests of a user can still be received when the user's memory is used up. The
+    /// total is at most a quarter above the memory bound.
     ///
     /// # Errors
-    /// They are more than that.
+    /// The account may not reserve that much.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reserved, Overdrawn> {
         self.take_reserved(bytes)?;
         Ok(Reserved { account: Arc::clone(self), bytes })
@@ -320,32 +329,32 @@ impl Account {
         taken.map(drop).map_err(overdrawn)
     }
 
-    /// Bytes that it may still take before the next collection.
+    /// Bytes that the account may take before the next collection.
     pub(crate) fn room_bytes(&self) -> usize {
         self.attainable_bytes().saturating_sub(self.taken_bytes.load(Ordering::Relaxed))
     }
 
-    /// Bytes that it may have taken beside what was alive at the last collection.
+    /// Bytes that the account could take if a collection freed everything taken since the last one.
     pub fn attainable_bytes(&self) -> usize {
         self.bounds().memory_bytes_max.saturating_sub(self.kept_bytes())
     }
 
-    /// What is kept of its memory for its handlers of a shortage.
+    /// Bytes kept for handlers of an out-of-memory error.
     fn reserve_bytes(&self) -> usize {
         (self.bounds().memory_bytes_max / 16).min(RESERVE_BYTES_MAX)
     }
 
-    /// Bytes that it may still take while memory is not short: a quarter of the reserve may be, so that the collection after the first
-    /// refusal finds the account exhausted.
+    /// Bytes that may be taken without the right to use the reserve. They include a quarter of the
+    /// reserve, so that a collection after the first refusal finds the account exhausted.
     pub(crate) fn room_for_all_bytes(&self) -> usize {
         self.room_bytes().saturating_sub(self.reserve_bytes() / 4 * 3)
     }
 
-    /// Takes `bytes` that are not of the reserve, unless it `spends_reserve`.
+    /// Takes `bytes`. Uses the reserve only if `spends_reserve`.
     ///
     /// # Errors
-    /// They are more than it has room for. Threads that charge at the same time may pass the bound by what they
-    /// take at a time.
+    /// The room is too small. Threads that charge at the same time may exceed the bound, by at most
+    /// one request each.
     pub fn charge(&self, bytes: usize, spends_reserve: bool) -> Result<(), OutOfMemory> {
         let room = if spends_reserve { self.room_bytes() } else { self.room_for_all_bytes() };
         if bytes > room {
@@ -355,72 +364,76 @@ impl Account {
         Ok(())
     }
 
-    /// Has taken `bytes`: who gave them has looked at the room before.
+    /// Records that `bytes` were taken. The caller has checked the room.
     pub(crate) fn take(&self, bytes: usize) {
         self.taken_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Gives back what was taken and not used.
+    /// Returns bytes that were taken and not used.
     pub(crate) fn refund(&self, bytes: usize) {
         let less = |taken: usize| Some(taken.saturating_sub(bytes));
         let _ = self.taken_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// A collection has found so much alive of what was there when `taken_bytes` were taken. The world is stopped.
+    /// Records the result of a collection: bytes found alive, and `taken_bytes` that had been taken
+    /// when it began. The world is stopped.
     pub fn settle(&self, live_bytes: usize, taken_bytes: usize) {
         self.live_bytes.store(live_bytes, Ordering::Relaxed);
         self.refund(taken_bytes);
     }
 
-    /// It has made symbols of `bytes`, which stay. Whether they are more than a quarter of its memory, or of the `heap_bytes_max` of all.
+    /// Records new symbols of `bytes`. Returns whether the account's symbols exceed a quarter of
+    /// its memory or of `heap_bytes_max`.
     pub(crate) fn take_symbols(&self, bytes: usize, heap_bytes_max: usize) -> bool {
         let all = self.symbol_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         all > self.bounds().memory_bytes_max.min(heap_bytes_max) / SYMBOLS_PART
     }
 
-    /// Bytes that no collection gives back: what the last one found to be its own, symbols, and what is reserved.
+    /// Bytes that no collection frees: the live bytes of the last collection, symbols, and reserved
+    /// memory.
     fn kept_bytes(&self) -> usize {
         let outside = [&self.symbol_bytes, &self.reserved_bytes];
         let outside = outside.map(|bytes| bytes.load(Ordering::Relaxed));
         outside.into_iter().fold(self.live_bytes(), usize::saturating_add)
     }
 
-    /// Whether its memory has a bound of its own.
+    /// Whether its memory is bounded.
     pub fn is_bounded(&self) -> bool {
         self.bounds().memory_bytes_max < usize::MAX
     }
 
-    /// Bytes that the last collection found to be its own.
+    /// Live bytes at the last collection.
     pub fn live_bytes(&self) -> usize {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether the last collection left it so little that only small requests are worth while.
+    /// Whether the last collection left so little room that only small requests should be granted.
     pub fn is_exhausted(&self) -> bool {
         self.kept_bytes().saturating_add(self.reserve_bytes()) > self.bounds().memory_bytes_max
     }
 
-    /// One of its threads has run for `ran_ns`.
+    /// Records that one of its threads has run for `ran_ns`.
     pub fn run(&self, ran_ns: u64, floor_ns: u64) {
         let share = self.bounds().share;
         let after = |virtual_ns| Some(share::after(virtual_ns, floor_ns, ran_ns, share));
         let _ = self.virtual_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
     }
 
-    /// Its virtual time: what [`share`] tells of.
+    /// Its virtual time; see [`share`].
     pub fn virtual_ns(&self) -> u64 {
         self.virtual_ns.load(Ordering::Relaxed)
     }
 
-    /// The priority that its lead leaves a thread of its own.
+    /// The priority that a thread of priority `own` gets at the account's lead.
     pub fn priority_within_share(&self, own: Priority, floor_ns: u64) -> Priority {
         share::priority(own, self.virtual_ns(), floor_ns)
     }
 
-    /// Whether a collection may be made because of its shortage alone; otherwise the time from when on.
+    /// Whether a collection may run because of this account's shortage alone. If so, sets the
+    /// earliest time of the next one.
     ///
     /// # Errors
-    /// The time, on the monotonic clock.
+    /// The time on the monotonic clock from which one may run.
     pub fn may_collect(&self, now_ns: u64, pause_ns: u64) -> Result<(), u64> {
         let from = self.collects_from_ns.load(Ordering::Relaxed);
         if now_ns < from {

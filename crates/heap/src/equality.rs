@@ -1,4 +1,5 @@
-//! `eqv?`, `equal?` and the hashes that go with them. All end on cyclic data, none recurses.
+//! `eqv?`, `equal?` and the matching hashes. All of them terminate on cyclic data, and none
+//! recurses.
 
 mod hash;
 #[cfg(test)]
@@ -14,8 +15,8 @@ use crate::raise::Result;
 use crate::text::{Text, bytes};
 use crate::value::Value;
 
-/// Comparisons that `equal` makes before it reckons with a cycle. Most data is smaller, and needs no
-/// table.
+/// Comparisons that `equal` makes before it guards against cycles. Most data are smaller and need
+/// no table.
 const PLAIN_STEPS: usize = 10_000;
 
 /// `eqv?`: identity, and numbers of the same exactness and value.
@@ -30,7 +31,7 @@ fn same_number(a: Value, b: Value) -> bool {
         return false;
     }
     match a.kind() {
-        // By bits: 0.0 and -0.0 differ, a NaN is itself.
+        // By bits: 0.0 differs from -0.0, and a NaN equals itself.
         Some(Kind::Flonum) => a.payload_word(0) == b.payload_word(0),
         Some(Kind::Bignum) => {
             a.flags() == b.flags()
@@ -44,7 +45,8 @@ fn same_number(a: Value, b: Value) -> bool {
     }
 }
 
-/// The answer for two values that need no look inside pairs and vectors; none for those.
+/// The answer for two values, if it does not depend on the contents of pairs or vectors; otherwise
+/// `None`.
 #[inline]
 fn shallow(a: Value, b: Value) -> Option<bool> {
     if a == b {
@@ -77,7 +79,8 @@ fn same_bytes(a: Value, b: Value) -> bool {
     }
 }
 
-/// `equal?`: the same shape with `eqv?` leaves, strings and bytevectors by content.
+/// `equal?`: the same structure with `eqv?` leaves. Strings and bytevectors are compared by
+/// content.
 #[must_use]
 pub fn equal(a: Value, b: Value) -> bool {
     shallow(a, b).unwrap_or_else(|| {
@@ -90,10 +93,10 @@ pub fn equal(a: Value, b: Value) -> bool {
     })
 }
 
-/// The same of two arguments, in parts.
+/// As [`equal`], for two arguments of a primitive, in slices.
 ///
 /// # Errors
-/// As [`Mutator::pause`] tells.
+/// As [`Mutator::pause`].
 pub fn equal_in_parts(m: &mut Mutator, a: Value, b: Value) -> Result<bool> {
     if let Some(answer) = shallow(a, b) {
         return Ok(answer);
@@ -107,9 +110,10 @@ pub fn equal_in_parts(m: &mut Mutator, a: Value, b: Value) -> Result<bool> {
     }
 }
 
-/// An `equal?` under way.
+/// The state of an `equal?`.
 struct Comparison {
-    /// What is still to compare, three by three: two pairs, or vectors of one length, and from which element on.
+    /// Comparisons still to make, in groups of three: two pairs, or two vectors of the same length,
+    /// and the index to continue from.
     open: Vec<Value>,
     steps: usize,
     classes: Classes,
@@ -126,7 +130,7 @@ impl Comparison {
         self.open.extend([a, b, Value::fixnum(from as i64)]);
     }
 
-    /// Compares some `elements`, or a few more; the answer, when it is known.
+    /// Compares about `elements` elements. Returns the answer if it is known.
     fn go_on(&mut self, elements: usize) -> Option<bool> {
         let mut left = elements;
         while let [.., a, b, from] = self.open[..] {
@@ -146,14 +150,16 @@ impl Comparison {
         Some(true)
     }
 
-    /// Whether two places are to be looked at. Two that were taken for equal once need no second look: so cycles end (union-find, as in
-    /// Adams and Dybvig, "Efficient nondestructive equality checking").
+    /// Whether two objects must be compared. Two objects already assumed equal need no second
+    /// comparison, so cycles end (union-find, as in Adams and Dybvig, "Efficient nondestructive
+    /// equality checking").
     fn are_new(&mut self, a: Value, b: Value) -> bool {
         self.steps += 1;
         self.steps <= PLAIN_STEPS || self.classes.join(a.to_word(), b.to_word())
     }
 
-    /// Compares down the spine of two lists; what is nested is put off, and what is beyond `left`. `false` when a difference is found.
+    /// Compares two lists along their cdrs. Nested data, and elements beyond `left`, are put on
+    /// `open`. Returns `false` at a difference.
     fn agree(&mut self, mut a: Value, mut b: Value, left: &mut usize) -> bool {
         while let (Some((a_car, a_cdr)), Some((b_car, b_cdr))) = (a.uncons(), b.uncons()) {
             if *left == 0 {
@@ -175,7 +181,7 @@ impl Comparison {
         true
     }
 
-    /// Compares the elements of two vectors from one on, as far.
+    /// Compares elements of two vectors from index `from`, at most `left` of them.
     fn agree_from(&mut self, a: Value, b: Value, from: usize, left: &mut usize) -> bool {
         if from == 0 && !self.are_new(a, b) {
             return true;
@@ -189,7 +195,8 @@ impl Comparison {
         (from..end).all(|i| self.put_off(a.field_at(i), b.field_at(i)))
     }
 
-    /// Compares what is quick to compare, puts the rest on `open`; `false` when they differ.
+    /// Compares two values if that is quick, else puts them on `open`. Returns `false` if they
+    /// differ.
     fn put_off(&mut self, a: Value, b: Value) -> bool {
         let answer = shallow(a, b);
         if answer.is_none() {
@@ -199,14 +206,14 @@ impl Comparison {
     }
 }
 
-/// Sets of places taken for equal.
+/// Classes of objects assumed equal.
 #[derive(Default)]
 struct Classes {
     parents: Places<u64>,
 }
 
 impl Classes {
-    /// Joins the classes of two places; `false` when they were one already.
+    /// Joins the classes of two objects. Returns `false` if they were in the same class.
     fn join(&mut self, a: u64, b: u64) -> bool {
         let (a, b) = (self.find(a), self.find(b));
         if a == b {
@@ -216,7 +223,7 @@ impl Classes {
         true
     }
 
-    /// The representative of a class; halves the path on the way.
+    /// The representative of a class. Halves the path to it.
     fn find(&mut self, mut place: u64) -> u64 {
         while let Some(&parent) = self.parents.get(place) {
             let Some(&grandparent) = self.parents.get(parent) else { return parent };

@@ -1,23 +1,25 @@
-//! Hash tables: open addressing over heap vectors, in the order of insertion.
+//! Hash tables: open addressing over heap vectors, in insertion order.
 //!
 //! ```text
 //! HashTable [equivalence][count][used][index][entries][procedures][growth]
-//!   index    raw 32-bit slots: 0 is empty, n stands for entry n - 1; linear probing, a power of two,
-//!            at least twice as many as entries fit
-//!   entries  vector of (hash, key, value), filled from the left; a deleted entry has no key; where keys are weak,
-//!            (hash, ephemeron of key and value, nothing), where values are, (hash, ephemeron of value and key, nothing),
-//!            where both are, (hash, ephemeron of key, ephemeron of value); an entry with a broken one counts as deleted
-//!   growth   while a table [grows](growth): what it grows out of; nothing otherwise
+//!   index    raw 32-bit slots: 0 is empty, n refers to entry n - 1; linear probing, a power of two,
+//!            at least twice as many slots as entries
+//!   entries  vector of (hash, key, value), filled from the left; a deleted entry has no key
+//!              weak keys:    (hash, ephemeron of key and value, nothing)
+//!              weak values:  (hash, ephemeron of value and key, nothing)
+//!              both weak:    (hash, ephemeron of key, ephemeron of value)
+//!            an entry with a broken ephemeron counts as deleted
+//!   growth   while the table [grows](growth): its old storage; otherwise nothing
 //! ```
 //!
-//! An operation holds the table's spin bit from its first look to its last: a few dozen nanoseconds
-//! as a rule, a microsecond while the table grows. Storage for a table that grows is made without
-//! the bit, in parts, and entries move to it a few at each operation. What reads a whole table
-//! walks it (`walk`) in parts, with the bit held during each. Nothing Lisp runs meanwhile, so the bit
-//! is never held across a safepoint.
+//! An operation holds the table's spin bit from its first read to its last: usually some tens of
+//! nanoseconds, a microsecond while the table grows. New storage for a growing table is made in
+//! slices with the bit free. Entries move to it a few at a time, at each operation. Operations on a
+//! whole table (`walk`) run in slices and hold the bit during each slice. No Lisp code runs while
+//! the bit is held, so it is never held across a safepoint.
 //!
-//! Tables with an equivalence written in Lisp (`Equivalence::Custom`) live in the prelude: they map a
-//! hash to a list of associations, and come here as tables of numbers.
+//! Tables with an equivalence written in Lisp (`Equivalence::Custom`) are implemented in the
+//! prelude. They map a hash to a list of associations, and use a table of numbers from here.
 
 mod growth;
 #[cfg(test)]
@@ -33,23 +35,23 @@ use crate::value::Value;
 use growth::{Growth, take_bit};
 pub use walk::{Walk, copy, count};
 
-/// When two keys are the same.
+/// The relation by which two keys are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equivalence {
-    /// `eq?`, and `eqv?`: numbers by value, which `eq?` leaves open.
+    /// `eq?` and `eqv?`. Numbers are compared by value, which R7RS permits for `eq?`.
     Eqv,
     /// `equal?`.
     Equal,
     /// `string=?`.
     String,
-    /// A procedure: keys here are its hashes.
+    /// A Lisp procedure. The keys in this table are its hashes.
     Custom,
 }
 
 const EQUIVALENCES: [Equivalence; 4] =
     [Equivalence::Eqv, Equivalence::Equal, Equivalence::String, Equivalence::Custom];
 
-// Payload words.
+// Indices of payload words.
 const EQUIVALENCE: usize = 0;
 const COUNT: usize = 1;
 const USED: usize = 2;
@@ -59,16 +61,17 @@ const PROCEDURES: usize = 5;
 const GROWTH: usize = 6;
 const WORDS: usize = 7;
 
-/// What a table does not keep: an association is gone when that is.
+/// Which references of an association are weak. An association disappears with the object of a weak
+/// reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weakness {
-    /// Nothing: it keeps keys and values.
+    /// None: the table keeps keys and values alive.
     None,
-    /// Its keys.
+    /// Keys.
     Keys,
-    /// Its values.
+    /// Values.
     Values,
-    /// Neither: an association is gone when one of them is.
+    /// Keys and values: an association disappears when either object does.
     Both,
 }
 
@@ -79,12 +82,12 @@ const FLAG_WEAK_VALUES: u8 = FLAG_OWN_TOO;
 const STRIDE: usize = 3;
 /// The key of a deleted entry.
 const DELETED: Value = Value::ABSENT;
-/// Entries of a table without a size hint.
+/// Entries of a table created without a size hint.
 const CAPACITY_MIN: usize = 8;
-/// An entry's number and one more must fit an index slot.
+/// An entry's number plus one must fit an index slot.
 const CAPACITY_MAX: usize = 1 << 30;
 
-/// Where entries are.
+/// An index and its entries.
 #[derive(Clone, Copy, Debug)]
 struct Storage {
     index: Value,
@@ -98,22 +101,22 @@ pub struct Table {
     equivalence: Equivalence,
     weakness: Weakness,
     now: Storage,
-    /// What the table grows out of.
+    /// The old storage, while the table grows.
     growth: Option<Growth>,
 }
 
-/// Where a key belongs.
+/// The position of a key.
 enum Place {
     /// In this entry of these entries.
     Found(Value, usize),
-    /// In no entry yet: in this slot of the index.
+    /// Absent: this slot of the index is free for it.
     Free(usize),
 }
 
 /// A new table with room for `capacity` entries.
 ///
 /// # Errors
-/// No memory; or as [`Mutator::pause`] tells.
+/// Out of memory, or those of [`Mutator::pause`].
 pub fn make(
     m: &mut Mutator,
     equivalence: Equivalence,
@@ -128,7 +131,7 @@ pub fn make(
     Ok(m.object_of(Kind::HashTable, &fields)?)
 }
 
-/// When the keys of `table` are the same; none where it is no table.
+/// The equivalence of `table`; `None` if it is not a table.
 pub fn equivalence(table: Value) -> Option<Equivalence> {
     if !table.is_kind(Kind::HashTable) {
         return None;
@@ -143,7 +146,7 @@ impl Equivalence {
     }
 }
 
-/// Has a new table keep an association only while its key, or its value, is reachable from elsewhere.
+/// Makes the keys or the values of a new table weak.
 pub fn make_weak(table: Value, weakness: Weakness) {
     match weakness {
         Weakness::None => {}
@@ -153,7 +156,7 @@ pub fn make_weak(table: Value, weakness: Weakness) {
     }
 }
 
-/// What the table does not keep.
+/// The weakness of a table.
 pub fn weakness(table: Value) -> Weakness {
     let flags = if table.is_kind(Kind::HashTable) { table.flags() } else { 0 };
     match (flags & FLAG_WEAK_KEYS != 0, flags & FLAG_WEAK_VALUES != 0) {
@@ -164,17 +167,17 @@ pub fn weakness(table: Value) -> Weakness {
     }
 }
 
-/// Gives a new table what `make` could not be given yet.
+/// Sets the procedures of a new table, which do not exist yet when `make` is called.
 pub fn set_procedures(table: Value, procedures: Value) {
     table.set_field_at(PROCEDURES, procedures);
 }
 
-/// What `make` was given besides.
+/// The procedures that the table was given.
 pub fn procedures(table: Value) -> Value {
     table.field(PROCEDURES).unwrap_or(Value::FALSE)
 }
 
-/// The hash of a key, as it is stored: a fixnum, never negative.
+/// The hash of a key as stored: a non-negative fixnum.
 #[inline]
 fn hash(equivalence: Equivalence, key: Value) -> Value {
     let hash = match equivalence {
@@ -186,7 +189,7 @@ fn hash(equivalence: Equivalence, key: Value) -> Value {
 }
 
 impl Table {
-    /// Takes the table's spin bit; none where `object` is no table.
+    /// Takes the table's spin bit; `None` if `object` is not a table.
     #[inline]
     pub fn lock(object: Value) -> Option<Self> {
         let equivalence = equivalence(object)?;
@@ -198,14 +201,14 @@ impl Table {
         Some(table)
     }
 
-    /// Looks where the storage is.
+    /// Reads where the storage is.
     fn look(&mut self) {
         let index = self.object.field_at(INDEX);
         self.now = Storage { index, entries: self.object.field_at(ENTRIES) };
         self.growth = Growth::of(self.object);
     }
 
-    /// Whether an equivalence written in Lisp rules it.
+    /// Whether its equivalence is written in Lisp.
     pub fn is_custom(&self) -> bool {
         self.equivalence == Equivalence::Custom
     }
@@ -261,7 +264,7 @@ impl Table {
             }
     }
 
-    /// Whether an entry holds no association any more, or none yet.
+    /// Whether an entry contains no association.
     fn is_deleted(&self, entries: Value, entry: usize) -> bool {
         let key = entries.field_at(entry * STRIDE + 1);
         let is_broken = |word| entries.field_at(entry * STRIDE + word).ephemeron_is_broken();
@@ -269,7 +272,8 @@ impl Table {
             || self.is_weak() && (is_broken(1) || self.weakness == Weakness::Both && is_broken(2))
     }
 
-    /// Finds the entry of a key in a storage, or the slot for it. Ends, because no index is full.
+    /// Finds the entry of a key in one storage, or the free slot for it. Terminates because no
+    /// index is full.
     #[inline]
     fn find(
         &self,
@@ -294,7 +298,7 @@ impl Table {
         }
     }
 
-    /// Finds a key, where the table grows in both storages.
+    /// Finds a key in both storages if the table grows.
     #[inline]
     fn place(&self, key: Value, hash: Value) -> Place {
         let slot = match self.find(self.now, key, hash) {
@@ -318,11 +322,11 @@ impl Table {
         }
     }
 
-    /// Associates a key with a value. Both are arguments of the primitive, or kept: there may be
-    /// pauses, with the spin bit free.
+    /// Associates a key with a value. Both are arguments of the primitive, or kept. May pause, with
+    /// the spin bit free.
     ///
     /// # Errors
-    /// No memory to grow, or as [`Mutator::pause`] tells; the table is as it was.
+    /// Out of memory, or those of [`Mutator::pause`]. The table is unchanged.
     pub fn set(&mut self, m: &mut Mutator, key: Value, value: Value) -> Result<()> {
         let hash = hash(self.equivalence, key);
         loop {
@@ -341,7 +345,7 @@ impl Table {
         }
     }
 
-    /// Adds an association that is in no entry yet.
+    /// Adds an association for a key that has no entry.
     fn add(&self, m: &mut Mutator, slot: usize, [hash, key, value]: [Value; 3]) -> Result<()> {
         let words = match self.weakness {
             Weakness::None => [hash, key, value],
@@ -360,14 +364,14 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the key of an entry another value.
+    /// Changes the value of an entry.
     fn replace(&self, m: &mut Mutator, entries: Value, entry: usize, value: Value) -> Result<()> {
         match self.weakness {
             Weakness::None => entries.set_field_at(entry * STRIDE + 2, value),
             Weakness::Keys => {
                 entries.field_at(entry * STRIDE + 1).set_ephemeron_datum(value);
             }
-            // What an ephemeron hangs on never changes.
+            // The key of an ephemeron cannot change, so a new one is needed.
             Weakness::Values => {
                 let both = m.ephemeron(value, self.key(entries, entry))?;
                 entries.set_field_at(entry * STRIDE + 1, both);
@@ -380,17 +384,17 @@ impl Table {
         Ok(())
     }
 
-    /// Forgets a key; whether it was there.
+    /// Removes a key. Returns whether it was present.
     pub fn delete(&mut self, key: Value) -> bool {
         self.move_some();
         let hash = hash(self.equivalence, key);
         let Place::Found(entries, entry) = self.place(key, hash) else {
             return false;
         };
-        // The key may be what finds the entry that was left behind.
+        // Finding the old entry may need the key, so it comes first.
         let left_behind = self.left_behind(entries, key, hash);
         for (entries, entry) in [(entries, entry)].into_iter().chain(left_behind) {
-            // The hash stays: it keeps the probe sequence of the keys behind it whole.
+            // The hash stays: probe sequences of later keys pass through this entry.
             entries.set_field_at(entry * STRIDE + 1, DELETED);
             entries.set_field_at(entry * STRIDE + 2, Value::FALSE);
         }
@@ -398,10 +402,10 @@ impl Table {
         true
     }
 
-    /// Forgets everything.
+    /// Removes all associations.
     ///
     /// # Errors
-    /// No memory for the new, small storage; the table is as it was.
+    /// Out of memory for the new, small storage. The table is unchanged.
     pub fn clear(&mut self, m: &mut Mutator) -> Result<()> {
         let storage = self.with_bit_free(m, |m, _| Storage::make(m, CAPACITY_MIN))?;
         self.set_number(USED, 0);

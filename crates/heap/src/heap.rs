@@ -1,21 +1,26 @@
-//! The shared heap: one for all Lisp threads, precise, mark-region, non-moving.
+//! The shared heap. One heap serves all Lisp threads: precise, mark-region, non-moving.
 //!
 //! ```text
 //! thread --try_cons--> its Cells --refill--> Space (blocks, lines)   collect: Marker over Marks
 //! ```
 //!
-//! Blocks of 32 KiB, lines of 128 bytes; free runs of lines are what a thread's cache takes
-//! (paper 4, §5: the cached system call is the taking of cells). A collection begins and ends while every
-//! Lisp thread stands at a safepoint; between, marking goes on beside them (`cycle.rs`), unless memory is short or the heap
-//! small: then they stand throughout. Several may mark, one on each virtual processor (`marker/sharing.rs`). Allocation itself never collects.
+//! Blocks have 32 KiB, lines 128 bytes. A thread's cache takes free runs of lines (paper 4, §5: the
+//! cached system call is the taking of cells). Every Lisp thread is at a safepoint when a
+//! collection begins and when it ends. In between, marking is concurrent with the threads
+//! (`cycle.rs`). If memory is short or the heap is small, the threads are stopped throughout.
+//! Several markers may run, one on each virtual processor (`marker/sharing.rs`). Allocation itself
+//! never collects.
 //!
 //! **Invariant:** outside `word`, no code turns an address into a pointer.
-//! **Invariant:** who takes a value out of a place that the marker looks at, in the heap, in a foreign object or in a top-level location, calls
-//! `barrier::overwrite` before. Roots, a thread's stack among them, are noted at a cycle's beginning, and need none.
-//! **Invariant:** who takes a value out of an ephemeron, or makes one, calls `barrier::keep`: the collector may be about to find it garbage.
-//! **Invariant:** only the owner of a `Cells`, or who it waits for, touches its runs; the collector
-//! does while the world is stopped.
-//! Lock order: `next_marks`, `caches`, `space`, `foreign`, `statistics`; none is held while Lisp runs.
+//! **Invariant:** code that removes a value from a traced place calls `barrier::overwrite` first.
+//! Traced places are heap objects, foreign objects and top-level locations. Roots, including a
+//! thread's stack, are recorded when a cycle begins, and need no barrier.
+//! **Invariant:** code that reads a value from an ephemeron, or makes an ephemeron, calls
+//! `barrier::keep`: the collector might be about to find the value garbage.
+//! **Invariant:** only the owner of a `Cells`, or the thread that the owner waits for, accesses its
+//! runs. The collector accesses them while the world is stopped.
+//! Lock order: `next_marks`, `caches`, `space`, `foreign`, `statistics`. None of them is held while
+//! Lisp code runs.
 
 pub mod barrier;
 mod bytes;
@@ -73,11 +78,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How many cells a thread takes at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CellCache {
-    /// One message a cell.
+    /// One cell.
     Off,
-    /// So many cells a message.
+    /// A fixed number of cells.
     Fixed(u32),
-    /// By the thread's allocation rate.
+    /// Chosen by the thread's allocation rate.
     #[default]
     Auto,
 }
@@ -92,37 +97,38 @@ impl fmt::Display for CellCache {
     }
 }
 
-/// Sizes of a heap.
+/// Sizes and limits of a heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Blocks in use never exceed this.
+    /// Most bytes of blocks in use.
     pub bytes_max: usize,
-    /// No collection is wanted before so much was taken.
+    /// Bytes to be taken before the first collection is requested.
     pub first_collection_bytes: usize,
-    /// The next collection is wanted when the heap reaches so many percent of what survived.
+    /// The next collection is requested when the heap reaches this percentage of the surviving
+    /// bytes.
     pub growth_percent: usize,
-    /// So much is resident from the start, where the host can do that: the first cells of a program
-    /// then cost no page faults.
+    /// Bytes that are resident from the start, if the host supports that. A program's first cells
+    /// then cause no page faults.
     pub resident_bytes: usize,
-    /// Entries of a marker's stack.
+    /// Most entries of a marker's stack.
     pub mark_stack_max: usize,
-    /// How many may help the collector to mark, at a time.
+    /// Most helpers that may mark at a time.
     pub helpers_max: usize,
-    /// Objects that a marker scans between two looks at whether others want work.
+    /// Objects that a marker scans between two checks whether other markers need work.
     pub shared_every: usize,
-    /// For tests: collections that nothing but a count asks for.
+    /// For tests: collections at fixed counts of requests.
     pub torture: Option<Torture>,
 }
 
-/// How a heap is tortured: a collection is wanted at every `every`-th taking of memory, and freed
-/// memory is overwritten with words that are no values.
+/// Torture of a heap: a collection is requested at every `every`-th taking of memory. Freed memory
+/// is overwritten with words that are not values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torture {
-    /// A collection at every so many takings; 1: at each.
+    /// The number of takings from one collection to the next; 1 means each.
     pub every: u64,
-    /// How many takings go before the count begins, so that runs differ in which ones they hit.
+    /// Takings before the count begins. It makes runs differ in which takings are hit.
     pub phase: u64,
-    /// Whether collections go on beside the threads.
+    /// Whether collections are concurrent with the threads.
     pub beside: bool,
 }
 
@@ -132,7 +138,7 @@ impl Torture {
 }
 
 impl Limits {
-    /// What is kept of the heap for those who handle that it is full.
+    /// Memory kept for handlers of an out-of-memory error.
     #[must_use]
     pub fn reserve_bytes(&self) -> usize {
         (self.bytes_max / 16).min(8 << 20)
@@ -154,11 +160,11 @@ impl Default for Limits {
     }
 }
 
-/// No cache gets more at a time than this part of what may be taken before the next collection: in
-/// a small heap, or one that is nearly full, caches are small.
+/// One request gets at most this fraction of the memory left until the next collection. So caches
+/// are small in a small or nearly full heap.
 const CACHE_FRACTION: usize = 16;
 
-/// Caches of all threads, by slot.
+/// The caches of all threads, by slot.
 #[derive(Debug, Default)]
 struct Caches {
     slots: Vec<Option<Arc<CellWords>>>,
@@ -172,17 +178,17 @@ pub struct Heap {
     foreign: Mutex<Vec<Value>>,
     caches: Mutex<Caches>,
     space: Mutex<Space>,
-    /// Those of the cycle that goes on.
+    /// The marks of the cycle in progress.
     next_marks: Mutex<Arc<Marks>>,
-    /// Those who mark, where it is more than one.
+    /// The markers, if there may be several.
     team: Option<Arc<Team>>,
     wanted: AtomicBool,
-    /// Collections that nobody waits for go on beside the threads.
+    /// Whether collections that no thread waits for run concurrently.
     beside: AtomicBool,
-    /// What a policy has ordered that lasts.
+    /// The lasting orders of a policy.
     standing: Standing,
     statistics: Mutex<Statistics>,
-    /// For tests: what befalls who collects.
+    /// For tests: faults injected into the collector.
     pub faults: faults::Faults,
 }
 
@@ -194,13 +200,14 @@ impl Heap {
     /// An empty heap.
     ///
     /// # Errors
-    /// When the host has no address space for it.
+    /// The host has no address space for it.
     pub fn new(limits: Limits) -> io::Result<Arc<Self>> {
-        // Twice the limit, so that holes between large objects do not use the addresses up.
+        // Twice the limit, so that holes between large objects do not exhaust the address space.
         let bytes = limits.bytes_max.max(BLOCK_BYTES).saturating_mul(2);
         let mapping = Mapping::reserve(bytes.next_multiple_of(BLOCK_BYTES))?;
         if limits.resident_bytes > 0 {
-            // An older kernel cannot; then pages come at first touch, which is right but slower.
+            // An older kernel cannot do this. Pages are then mapped at their first access, which is
+            // correct but slower.
             let _ = mapping.populate(0, limits.resident_bytes.min(mapping.bytes()));
         }
         let trigger = limits.first_collection_bytes;
@@ -225,7 +232,8 @@ impl Heap {
         &self.limits
     }
 
-    /// An empty cache, known to the collector until it is dropped. What it is filled with is charged to the account.
+    /// An empty cache, known to the collector until it is dropped. Its refills are charged to the
+    /// account.
     #[must_use]
     pub fn cells(self: &Arc<Self>, account: Option<Arc<Account>>) -> Cells {
         let words = Arc::new(CellWords::of(account));
@@ -239,7 +247,7 @@ impl Heap {
         Cells::new(words, slot, Arc::clone(self))
     }
 
-    /// Takes a dropped cache's memory back.
+    /// Takes the memory of a dropped cache back.
     fn retire(&self, slot: usize, words: &CellWords) {
         let mut caches = lock(&self.caches);
         caches.slots[slot] = None;
@@ -253,16 +261,16 @@ impl Heap {
         });
     }
 
-    /// Gives a cache up to `want` cells more, and sees that `need` of them lie side by side. The
-    /// cache's owner calls this, or whoever it waits for: the system-call thread, on request.
+    /// Adds up to `want` cells to a cache, of which `need` are adjacent. Called by the cache's
+    /// owner, or by the system-call thread while the owner waits for it.
     ///
     /// # Errors
-    /// When a run of `need` cells could not be had within the limit.
+    /// No run of `need` cells is available within the limit.
     pub fn refill(&self, cells: &Cells, need: usize, want: usize) -> Result<(), OutOfMemory> {
         self.refill_words(cells.words(), need, want)
     }
 
-    /// As [`refill`](Self::refill), of a cache known by its words.
+    /// As [`refill`](Self::refill), for a cache given by its words.
     ///
     /// # Errors
     /// As [`refill`](Self::refill).
@@ -275,7 +283,8 @@ impl Heap {
         self.refill_from(lock(&self.space), words, need, want)
     }
 
-    /// As [`refill`](Self::refill), but what handlers need when memory is short is left, unless `spends_reserve`.
+    /// As [`refill`](Self::refill), but leaves the memory kept for handlers unless
+    /// `spends_reserve`.
     fn refill_keeping(
         &self,
         words: &CellWords,
@@ -316,8 +325,9 @@ impl Heap {
         result
     }
 
-    /// Bytes that may be taken before most of the reserve is touched. A quarter of it may be, so that the collection
-    /// after the first refusal finds the heap exhausted, whatever the refused object's size was.
+    /// Bytes that may be taken without the right to use the reserve. They include a quarter of the
+    /// reserve. So a collection after the first refusal finds the heap exhausted, whatever the size
+    /// of the refused object.
     fn room_bytes(&self, space: &Space) -> usize {
         let used = space.held_bytes + space.taken_bytes + self.limits.reserve_bytes() / 4 * 3;
         self.limits.bytes_max.saturating_sub(used)
@@ -358,7 +368,7 @@ impl Heap {
                 .is_some_and(|n| n.is_multiple_of(torture.every))
         };
         let tortured = self.limits.torture.is_some_and(due);
-        // What is taken while a cycle goes on is the next one's.
+        // Memory taken during a cycle counts towards the next one.
         let due = space.fresh.is_none() && (tortured || space.taken_bytes >= space.budget_bytes);
         if failed || due {
             self.wanted.store(true, Ordering::Relaxed);
@@ -372,7 +382,8 @@ impl Heap {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// A collection begins a step: whoever makes it may be killed here, or fail, and the next one is whole.
+    /// Marks the beginning of a step of a collection. Tests may kill the collector here, or let it
+    /// panic; the next collection must then be complete.
     #[inline]
     pub fn step(&self) {
         self.faults.step();
@@ -382,7 +393,7 @@ impl Heap {
         lock(&self.foreign).push(value);
     }
 
-    /// How many Rust objects it holds.
+    /// Number of Rust objects in the heap.
     #[must_use]
     pub fn foreign_objects(&self) -> usize {
         lock(&self.foreign).len()

@@ -1,14 +1,16 @@
-//! The numeric tower: fixnum, bignum, ratio, flonum, and complex numbers of two of them.
+//! The numeric tower: fixnums, bignums, ratios, flonums, and complex numbers with two of them as
+//! parts.
 //!
 //! ```text
 //! Value  --Number::of-->  Number { Fixnum | Big | Ratio | Real }  --store-->  Value
-//!   \__ both fixnums, or both flonums: answered without leaving the tagged words __/
+//!   \__ both fixnums, or both flonums: computed on the tagged words directly __/
 //! ```
 //!
-//! Invariant: a stored number is canonical. An integer that fits a fixnum is one; a ratio is in
-//! lowest terms with a denominator above 1; a complex number's parts are both exact or both inexact,
-//! and its imaginary part is no exact zero. So `eqv?` compares representations.
-//! Bound: no exact integer grows beyond [`INTEGER_BITS_MAX`]; an operation that would make one raises.
+//! Invariant: a stored number is canonical. An integer that fits a fixnum is one. A ratio is in
+//! lowest terms with a denominator above 1. The parts of a complex number are both exact or both
+//! inexact, and its imaginary part is not an exact zero. So `eqv?` compares representations. Bound:
+//! no exact integer exceeds [`INTEGER_BITS_MAX`]; an operation with a larger result raises an
+//! error.
 
 mod arithmetic;
 mod compare;
@@ -41,32 +43,32 @@ use num_bigint::{BigInt, BigUint, Sign};
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
-/// What is done between two parts of long arithmetic; an error is raised.
+/// Called between two slices of long arithmetic. Its error is a raise.
 type Pause<'a> = kyocho_bignum::Pause<'a, Raise>;
 
-/// The largest exact integer, in bits: 16 MiB. Multiplying two of half this size takes seconds, in
-/// parts; what is done in one go, a copy or a sum, milliseconds.
+/// The largest exact integer, in bits: 16 MiB. Multiplying two integers of half this size takes
+/// seconds, in slices. Operations without slices, such as a copy or a sum, take milliseconds.
 pub const INTEGER_BITS_MAX: u64 = 1 << 27;
 
-/// What holds in this process.
+/// The bound in this process.
 static BITS_MAX: AtomicU64 = AtomicU64::new(INTEGER_BITS_MAX);
 
-/// Bounds exact integers more tightly, in the whole process: where users who do not trust each other share virtual processors,
-/// no single operation may take long.
+/// Sets a lower bound for exact integers in the whole process. Use it if users who do not trust
+/// each other share virtual processors, so that no single operation takes long.
 pub fn bound_integers(bits_max: u64) {
     BITS_MAX.store(bits_max.min(INTEGER_BITS_MAX), Ordering::Relaxed);
 }
 
-/// The bound that holds.
+/// The bound in effect.
 #[must_use]
 pub fn integer_bits_max() -> u64 {
     BITS_MAX.load(Ordering::Relaxed)
 }
 
-/// A real number out of its cell.
+/// A real number, unpacked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
-    /// Fits a tagged word, or at least a machine word.
+    /// An integer of a tagged word, or at least of a machine word.
     Fixnum(i64),
     /// Any other exact integer.
     Big(BigInt),
@@ -77,7 +79,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// The number `value` is, if it is a real one.
+    /// The number that `value` denotes, if it is real.
     #[must_use]
     pub fn of(value: Value) -> Option<Self> {
         if let Some(n) = value.as_fixnum() {
@@ -95,10 +97,11 @@ impl Number {
         }
     }
 
-    /// The real number `value` is, or the complaint that argument `position` of `who` is none.
+    /// The real number that `value` denotes. `who` and `position` name the procedure and the
+    /// argument in the error.
     ///
     /// # Errors
-    /// `value` is no real number.
+    /// `value` is not a real number.
     pub fn argument(who: &'static str, position: usize, value: Value) -> Result<Self> {
         Self::of(value).ok_or_else(|| {
             let expected = if is_complex(value) { "real number" } else { "number" };
@@ -106,10 +109,10 @@ impl Number {
         })
     }
 
-    /// The tagged word for this number, in its canonical form.
+    /// The value for this number, in its canonical form.
     ///
     /// # Errors
-    /// No memory, or an integer above [`INTEGER_BITS_MAX`].
+    /// Out of memory, or an integer above [`INTEGER_BITS_MAX`].
     pub fn store(self, m: &mut Mutator) -> Result {
         match self {
             Self::Fixnum(n) => integer(m, n),
@@ -162,7 +165,7 @@ impl Number {
         }
     }
 
-    /// The exact integer this is, if it is one.
+    /// The exact integer equal to this number, if there is one.
     pub fn into_big(self) -> Option<BigInt> {
         match self {
             Self::Fixnum(n) => Some(BigInt::from(n)),
@@ -171,7 +174,7 @@ impl Number {
         }
     }
 
-    /// The exact value this is, as a ratio; none for an infinity or a NaN.
+    /// The exact ratio equal to this number; `None` for an infinity or a NaN.
     pub fn into_ratio(self) -> Option<BigRational> {
         match self {
             Self::Fixnum(n) => Some(BigRational::from_integer(BigInt::from(n))),
@@ -194,10 +197,10 @@ pub fn is_real(value: Value) -> bool {
     value.is_fixnum() || matches!(value.kind(), Some(Kind::Flonum | Kind::Bignum | Kind::Ratio))
 }
 
-/// Stores a number that a source text held.
+/// Stores a number literal.
 ///
 /// # Errors
-/// No memory, or an integer above [`INTEGER_BITS_MAX`].
+/// Out of memory, or an integer above [`INTEGER_BITS_MAX`].
 pub fn store_literal(m: &mut Mutator, literal: &NumberLiteral) -> Result {
     match literal {
         NumberLiteral::Integer(n) => integer(m, *n),
@@ -212,10 +215,10 @@ pub fn store_literal(m: &mut Mutator, literal: &NumberLiteral) -> Result {
     }
 }
 
-/// Stores a machine integer: a fixnum where it fits one.
+/// Stores a machine integer, as a fixnum if it fits one.
 ///
 /// # Errors
-/// No memory.
+/// Out of memory.
 #[inline]
 pub fn integer(m: &mut Mutator, n: i64) -> Result {
     match Value::fixnum_checked(n) {
@@ -227,14 +230,14 @@ pub fn integer(m: &mut Mutator, n: i64) -> Result {
 /// Stores an exact integer.
 ///
 /// # Errors
-/// No memory, or more than [`INTEGER_BITS_MAX`].
+/// Out of memory, or more than [`INTEGER_BITS_MAX`].
 pub fn store_big(m: &mut Mutator, n: &BigInt) -> Result {
     check_bits(n.bits())?;
     Ok(m.integer(n)?)
 }
 
-/// The value of an exact integer of at most one limb: what a product of fixnums often is, and what
-/// is not worth a `BigInt`.
+/// The value of an exact integer of at most one limb. Products of fixnums are often that short, and
+/// a `BigInt` would cost more.
 #[inline]
 fn short(value: Value) -> Option<i128> {
     if let Some(n) = value.as_fixnum() {
@@ -263,10 +266,10 @@ fn store_short(m: &mut Mutator, n: i128) -> Result {
     Ok(bignum)
 }
 
-/// Refuses a result of `bits` bits where that is above [`integer_bits_max`].
+/// Checks that a result of `bits` bits is allowed.
 ///
 /// # Errors
-/// It is.
+/// `bits` exceeds [`integer_bits_max`].
 pub fn check_bits(bits: u64) -> Result<()> {
     let max = integer_bits_max();
     if bits > max {
@@ -295,18 +298,18 @@ fn sign_of(n: &BigInt) -> i32 {
     }
 }
 
-/// The numerator (or, `denominator`) of a rational number; of a flonum, as a flonum.
+/// The numerator of a rational number; for a flonum, as a flonum.
 ///
 /// # Errors
-/// `value` is no rational number.
+/// `value` is not a rational number.
 pub fn numerator(m: &mut Mutator, value: Value) -> Result {
     part(m, "numerator", value, |r| r.numer().clone())
 }
 
-/// The denominator of a rational number; of a flonum, as a flonum.
+/// The denominator of a rational number; for a flonum, as a flonum.
 ///
 /// # Errors
-/// `value` is no rational number.
+/// `value` is not a rational number.
 pub fn denominator(m: &mut Mutator, value: Value) -> Result {
     part(m, "denominator", value, |r| r.denom().clone())
 }
@@ -326,7 +329,7 @@ fn part(
     if is_exact { result.store(m) } else { Number::Real(result.to_real()).store(m) }
 }
 
-/// An integer ratio, reduced.
+/// The ratio of two integers, reduced.
 ///
 /// The denominator must not be zero.
 #[must_use]

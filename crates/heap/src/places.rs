@@ -1,15 +1,16 @@
-//! Tables keyed by the words of values. However much they hold, no single insertion takes long: a table in pieces grows piece by piece.
+//! Tables keyed by the words of values. Whatever their size, no single insertion takes long: a
+//! table consists of pieces that grow one by one.
 
 use std::collections::HashMap;
 
 const PIECES: usize = 256;
-/// An odd number without pattern (the golden ratio of 2^64).
+/// An odd number without a pattern: 2^64 divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Something known of values, by their words.
+/// Information about values, keyed by their words.
 #[derive(Debug)]
 pub struct Places<T> {
-    /// None before the first insertion.
+    /// Empty before the first insertion.
     pieces: Vec<HashMap<u64, T>>,
 }
 
@@ -24,18 +25,18 @@ fn piece(word: u64) -> usize {
 }
 
 impl<T> Places<T> {
-    /// What is known of the value with this word.
+    /// The information about the value with this word.
     #[must_use]
     pub fn get(&self, word: u64) -> Option<&T> {
         self.pieces.get(piece(word))?.get(&word)
     }
 
-    /// The same, to change.
+    /// As [`Self::get`], mutable.
     pub fn get_mut(&mut self, word: u64) -> Option<&mut T> {
         self.pieces.get_mut(piece(word))?.get_mut(&word)
     }
 
-    /// Notes what is known of the value with this word.
+    /// Stores the information about the value with this word.
     pub fn insert(&mut self, word: u64, known: T) {
         if self.pieces.is_empty() {
             self.pieces.resize_with(PIECES, HashMap::new);

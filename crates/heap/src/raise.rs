@@ -1,21 +1,21 @@
-//! What a primitive gives instead of a value: the cause of an exception, in Rust data.
+//! The error of a primitive: the cause of an exception, as Rust data.
 //!
 //! The machine turns a cause into a condition object and calls the handlers. A `Raise` is one
-//! pointer, so that a primitive's result travels in two registers.
+//! pointer, so a primitive's result is returned in two registers.
 
 use crate::value::Value;
 use core::fmt;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::error::SyntaxError;
 
-/// An exception on its way from a primitive to the machine.
+/// An exception that a primitive returns to the machine.
 #[derive(Debug)]
 pub struct Raise(Box<Cause>);
 
 /// The result of a primitive.
 pub type Result<T = Value> = core::result::Result<T, Raise>;
 
-/// Why a primitive raised. The machine makes a condition of each.
+/// Why a primitive raised. The machine makes a condition from it.
 #[derive(Debug)]
 pub enum Cause {
     /// An argument of the wrong type.
@@ -29,7 +29,7 @@ pub enum Cause {
         /// The argument.
         got: Value,
     },
-    /// An argument of the right type with a value that cannot be served.
+    /// An argument of the right type whose value is not allowed.
     OutOfRange {
         /// The procedure.
         who: &'static str,
@@ -37,7 +37,7 @@ pub enum Cause {
         position: usize,
         /// The argument.
         got: Value,
-        /// What it must keep to: "0 <= index < 3".
+        /// The allowed range: "0 <= index < 3".
         bound: String,
     },
     /// Division by an exact zero.
@@ -45,14 +45,14 @@ pub enum Cause {
         /// The procedure.
         who: &'static str,
     },
-    /// An error like those `(error message irritant ...)` raises.
+    /// An error as `(error message irritant ...)` raises it.
     Error {
         /// What happened.
         message: String,
         /// The values concerned.
         irritants: Vec<Value>,
     },
-    /// A file operation that the host refused: `file-error?` holds for it.
+    /// A file operation that the host refused; satisfies `file-error?`.
     File {
         /// The procedure.
         who: &'static str,
@@ -60,40 +60,40 @@ pub enum Cause {
         path: String,
         /// The host's reason.
         reason: String,
-        /// The number of the host's error, where it is one.
+        /// The host's error number, if there is one.
         errno: Option<i32>,
-        /// Whether it is standard output whose reader has gone.
+        /// Whether the file is standard output and its reader has closed it.
         closed_output: bool,
     },
-    /// Text that `read` cannot take: `read-error?` holds for it.
+    /// Text that `read` cannot read; satisfies `read-error?`.
     Read {
         /// What is wrong and what was expected.
         message: String,
-        /// Where in the text.
+        /// The position in the text.
         span: Span,
     },
-    /// A form that the expander cannot take.
+    /// A form that the expander rejects.
     Syntax {
         /// What is wrong and what was expected.
         message: String,
-        /// Where.
+        /// The position of the form.
         span: Span,
     },
     /// The memory limit is reached.
     OutOfMemory,
-    /// A request to the thread (to end, to stop for the prompt) cut a wait in the kernel short. The
-    /// primitive has changed nothing; it is called again when the thread goes on.
+    /// A request to end the thread, or to stop it for the prompt, interrupted a wait in the kernel.
+    /// The primitive has changed nothing, and is called again if the thread continues.
     Interrupted,
-    /// Any object, as `(raise object)` or `(raise-continuable object)` raises it.
+    /// Any object, as raised by `(raise object)` or `(raise-continuable object)`.
     Object {
-        /// What is raised.
+        /// The object.
         payload: Value,
         /// Whether the handler may return.
         continuable: bool,
     },
-    /// `(exit)`: unwind, flush and end the program with this code.
+    /// `(exit)`: unwinds, flushes ports and ends the program with this code.
     Exit(i32),
-    /// `(emergency-exit)`: end the program with this code at once.
+    /// `(emergency-exit)`: ends the program with this code at once.
     EmergencyExit(i32),
 }
 
@@ -105,7 +105,7 @@ impl Raise {
         Self(Box::new(cause))
     }
 
-    /// Argument `position` (from 1) of `who` is not what it must be.
+    /// Argument `position` (from 1) of `who` has the wrong type.
     #[cold]
     #[must_use]
     pub fn wrong_type(
@@ -117,7 +117,7 @@ impl Raise {
         Self::new(Cause::WrongType { who, position, expected, got })
     }
 
-    /// Argument `position` (from 1) of `who` lies outside what it must keep to.
+    /// Argument `position` (from 1) of `who` is outside the allowed range.
     #[cold]
     #[must_use]
     pub fn out_of_range(
@@ -143,7 +143,7 @@ impl Raise {
         Self::new(Cause::Error { message: message.into(), irritants })
     }
 
-    /// A syntax error, with its place.
+    /// A syntax error with its position.
     #[cold]
     #[must_use]
     pub fn syntax(error: SyntaxError) -> Self {
@@ -162,18 +162,18 @@ impl Raise {
         matches!(*self.0, Cause::Interrupted)
     }
 
-    /// Whether the heap gave no memory.
+    /// Whether the cause is a lack of memory.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(*self.0, Cause::OutOfMemory)
     }
 
-    /// Why it was raised.
+    /// The cause.
     #[must_use]
     pub fn cause(&self) -> &Cause {
         &self.0
     }
 
-    /// Why it was raised, owned.
+    /// The cause, by value.
     #[must_use]
     pub fn into_cause(self) -> Cause {
         *self.0

@@ -1,14 +1,15 @@
-//! Strings: O(1) access by character, any Unicode character, one byte each while all are Latin-1.
+//! Strings: O(1) access by index, any Unicode character. A character takes one byte while all
+//! characters of the string are Latin-1.
 //!
 //! ```text
-//! String [length][buffer] --> Buffer (narrow)  b b b b b b b b ...      one byte a character
-//!                             Buffer (wide)    uuuu uuuu uuuu ...       four bytes a character
+//! String [length][buffer] --> Buffer (narrow)  b b b b b b b b ...      one byte for a character
+//!                             Buffer (wide)    uuuu uuuu uuuu ...       four bytes for a character
 //! ```
 //!
-//! Invariants: a string's length never changes; a buffer holds at least as many characters as its
-//! string has; every stored character is a Unicode scalar value. Writing a character above U+00FF
-//! into a narrow string replaces the buffer, so a reader works on the buffer it found: a racing
-//! write is then seen or not, and never tears.
+//! Invariants: a string's length never changes; a buffer has room for at least as many characters
+//! as its string has; every stored character is a Unicode scalar value. Writing a character above
+//! U+00FF into a narrow string replaces the buffer. A reader keeps using the buffer that it found,
+//! so it sees a racing write completely or not at all.
 
 pub mod bytes;
 mod draft;
@@ -27,7 +28,7 @@ use crate::raise::Result;
 use crate::value::Value;
 use core::ops::Range;
 
-/// A string's characters as they stood when it was looked at; good until the next safepoint.
+/// A view of a string's characters, valid until the next safepoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Text {
     length: usize,
@@ -54,7 +55,7 @@ impl Text {
         })
     }
 
-    /// How many characters.
+    /// The number of characters.
     #[inline]
     #[must_use]
     pub fn length(self) -> usize {
@@ -68,7 +69,7 @@ impl Text {
         self.wide
     }
 
-    /// What a [pause](crate::heap::pause) must hold to go on with it.
+    /// The value that a [pause](crate::heap::pause) must keep for the view to stay valid.
     pub fn held(self) -> Value {
         self.buffer
     }
@@ -81,7 +82,7 @@ impl Text {
     /// Character `i`.
     ///
     /// # Panics
-    /// When there is none.
+    /// If it does not exist.
     #[inline]
     #[must_use]
     pub fn char_at(self, i: usize) -> char {
@@ -113,7 +114,7 @@ impl Text {
     /// Appends the characters of a range to a Rust string.
     ///
     /// # Panics
-    /// When the range leaves the string.
+    /// If the range exceeds the string.
     pub fn push_to(self, out: &mut String, range: Range<usize>) {
         assert!(range.end <= self.length, "range {range:?} of {}", self.length);
         if !self.wide {
@@ -121,7 +122,8 @@ impl Text {
             let mut latin = core::mem::take(out).into_bytes();
             bytes::read(&mut latin, self.address + range.start, range.len());
             match String::from_utf8(latin) {
-                // Latin-1 above 127 may look like UTF-8 by chance: only ASCII may stay as it is.
+                // Latin-1 above 127 may look like UTF-8 by chance, so only ASCII bytes may stay as
+                // they are.
                 Ok(text) if text.as_bytes()[start..].is_ascii() => *out = text,
                 Ok(text) => replace_latin(out, text.into_bytes(), start),
                 Err(error) => replace_latin(out, error.into_bytes(), start),
@@ -131,7 +133,7 @@ impl Text {
         out.extend(self.chars_in(range));
     }
 
-    /// The whole as a Rust string.
+    /// All characters as a Rust string.
     #[must_use]
     pub fn to_rust(self) -> String {
         let mut out = String::with_capacity(self.length);
@@ -139,18 +141,18 @@ impl Text {
         out
     }
 
-    /// The whole as a Rust string, in parts.
+    /// All characters as a Rust string, in slices.
     ///
     /// # Errors
-    /// As [`Mutator::pause`] tells.
+    /// As [`Mutator::pause`].
     pub fn to_rust_in_parts(self, m: &mut Mutator) -> Result<String> {
         self.to_rust_mapped(m, 0..self.length, |text| text)
     }
 
-    /// A range as a Rust string, each part of it mapped.
+    /// A range as a Rust string, with each slice mapped.
     ///
     /// # Errors
-    /// As [`Mutator::pause`] tells.
+    /// As [`Mutator::pause`].
     pub fn to_rust_mapped(
         self,
         m: &mut Mutator,
@@ -167,10 +169,10 @@ impl Text {
         Ok(out)
     }
 
-    /// Whether a character is in it.
+    /// Whether the string contains a character.
     ///
     /// # Errors
-    /// As [`Mutator::pause`] tells.
+    /// As [`Mutator::pause`].
     pub fn contains(self, m: &mut Mutator, c: char) -> Result<bool> {
         if !self.wide && c > '\u{ff}' {
             return Ok(false);
@@ -190,7 +192,7 @@ impl Text {
         self.length == other.length && self.same_in(other, 0..self.length)
     }
 
-    /// Whether they have the same in a range that both have.
+    /// Whether two strings have the same characters in a range that exists in both.
     pub fn same_in(self, other: Self, range: Range<usize>) -> bool {
         if self.wide == other.wide {
             let width = if self.wide { 4 } else { 1 };
@@ -201,30 +203,32 @@ impl Text {
     }
 }
 
-/// Puts the Latin-1 bytes from `start` on back as characters, behind the UTF-8 before them.
+/// Replaces the Latin-1 bytes from `start` on by their characters in UTF-8, after the UTF-8 text
+/// before `start`.
 fn replace_latin(out: &mut String, mut all: Vec<u8>, start: usize) {
     let latin = all.split_off(start);
-    // What stands before `start` was a string on entry.
+    // The bytes before `start` were a Rust string on entry, so they are UTF-8.
     *out = String::from_utf8(all).unwrap_or_default();
     out.extend(latin.into_iter().map(char::from));
 }
 
-/// The Rust string that `value` holds, if it is a string.
+/// The characters of `value` as a Rust string, if it is a string.
 #[must_use]
 pub fn to_rust(value: Value) -> Option<String> {
     Text::of(value).map(Text::to_rust)
 }
 
-/// Whether a string may be written.
+/// Whether a string is mutable.
 #[must_use]
 pub fn is_mutable(string: Value) -> bool {
     string.flags() & FLAG_IMMUTABLE == 0
 }
 
-/// Writes character `i` of a string, widening it where `c` needs that. `i` must be inside.
+/// Writes character `i` of a string, and widens the string if `c` requires it. `i` must be a valid
+/// index.
 ///
 /// # Errors
-/// No memory to widen.
+/// Out of memory for the wide buffer.
 pub fn set(m: &mut Mutator, string: Value, i: usize, c: char) -> Result<()> {
     let Some(text) = Text::of(string) else { return Ok(()) };
     debug_assert!(i < text.length, "character {i} of {}", text.length);
@@ -239,11 +243,11 @@ pub fn set(m: &mut Mutator, string: Value, i: usize, c: char) -> Result<()> {
     Ok(())
 }
 
-/// Copies `from` over the characters of `string` that begin at `at`; ranges may overlap. The caller
-/// has checked that both ranges are inside.
+/// Copies `from` over the characters of `string` from index `at` on. The ranges may overlap. The
+/// caller has checked both ranges.
 ///
 /// # Errors
-/// No memory to widen.
+/// Out of memory for a wide buffer.
 pub fn overwrite(
     m: &mut Mutator,
     string: Value,
@@ -269,7 +273,7 @@ pub fn overwrite(
             range.len() * width,
         );
     } else {
-        // Narrow to wide: different buffers, no overlap.
+        // From narrow to wide: the buffers differ, so the ranges do not overlap.
         for (i, c) in from.chars_in(range).enumerate() {
             word::store_quarter(to.address + 4 * (at + i), u32::from(c));
         }
@@ -290,17 +294,17 @@ fn widen(m: &mut Mutator, string: Value, text: Text) -> Result<Text> {
 /// A new string with a range of another.
 ///
 /// # Errors
-/// No memory.
+/// Out of memory.
 pub fn copy(m: &mut Mutator, text: Text, range: Range<usize>) -> Result {
     let mut draft = Draft::new(m, range.len(), text.wide)?;
     draft.extend_in_parts(m, text, range)?;
     Ok(draft.finish())
 }
 
-/// A new string with the characters of a Rust one, in parts.
+/// A new string with the characters of a Rust string, in slices.
 ///
 /// # Errors
-/// No memory; or as [`Mutator::pause`] tells.
+/// Out of memory, or those of [`Mutator::pause`].
 pub fn new_in_parts(m: &mut Mutator, text: &str) -> Result {
     if text.len() <= PART {
         return Ok(m.string(text)?);
@@ -319,7 +323,7 @@ pub fn new_in_parts(m: &mut Mutator, text: &str) -> Result {
     Ok(draft.finish())
 }
 
-/// The parts of a text, each some [`PART`] bytes.
+/// Slices of a text, of about [`PART`] bytes each.
 fn chunks(mut text: &str) -> impl Iterator<Item = &str> {
     core::iter::from_fn(move || {
         let boundary = (PART..text.len()).find(|&at| text.is_char_boundary(at));
@@ -332,7 +336,7 @@ fn chunks(mut text: &str) -> impl Iterator<Item = &str> {
 /// A new string of these characters.
 ///
 /// # Errors
-/// No memory.
+/// Out of memory.
 pub fn from_chars(m: &mut Mutator, chars: &[char]) -> Result {
     let mut draft = Draft::new(m, chars.len(), chars.iter().any(|&c| c > '\u{ff}'))?;
     for &c in chars {

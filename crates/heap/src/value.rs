@@ -12,8 +12,9 @@
 //! +---------------------------------+---+
 //! ```
 //!
-//! Invariant: a `Value` with a pointer tag names a live, fully initialised cell, object or symbol.
-//! Invariant: a pair is a literal's from before anybody else knows it, and stays one: all words that name it are the same.
+//! Invariant: a `Value` with a pointer tag refers to a live, fully initialised cell, object or
+//! symbol. Invariant: a pair is marked as a literal's before any other code knows it, and stays
+//! one. So all words that refer to a pair are equal.
 
 use kyocho_syntax::number::FIXNUM_BITS;
 use kyocho_syntax::symbol::Symbol;
@@ -27,7 +28,7 @@ const TAG_BITS: u32 = u64::BITS - FIXNUM_BITS;
 const TAG_MASK: u64 = 0b111;
 const TAG_FIXNUM: u64 = 0b000;
 const TAG_PAIR: u64 = 0b001;
-/// Beside [`TAG_PAIR`]: the pair is a literal's. No other tag ends in `01`.
+/// Set together with [`TAG_PAIR`] if the pair belongs to a literal. No other tag ends in `01`.
 const TAG_LITERAL: u64 = 0b100;
 const PAIR_MASK: u64 = TAG_MASK & !TAG_LITERAL;
 const TAG_OBJECT: u64 = 0b010;
@@ -46,15 +47,15 @@ impl Value {
     pub const FALSE: Self = immediate(2);
     /// `#t`.
     pub const TRUE: Self = immediate(3);
-    /// What `(if #f #f)` gives.
+    /// The value of `(if #f #f)`.
     pub const UNSPECIFIED: Self = immediate(4);
     /// The end-of-file object.
     pub const EOF: Self = immediate(5);
-    /// A top-level location without a value. Never visible to Lisp.
+    /// The content of a top-level location without a value. Never visible to Lisp.
     pub const UNBOUND: Self = immediate(6);
     /// A `letrec` variable before its initialisation. Never visible to Lisp.
     pub const UNINITIALISED: Self = immediate(7);
-    /// An optional argument that was not given. Never visible to Lisp.
+    /// An optional argument that was not passed. Never visible to Lisp.
     pub const ABSENT: Self = immediate(8);
 
     /// The largest fixnum, 2^60 - 1.
@@ -69,8 +70,8 @@ impl Value {
         self.0
     }
 
-    /// The value that `to_word` gave. Any other word breaks the module's invariant; only the heap,
-    /// the machine and the global table call this, on words they stored.
+    /// The value of a word that `to_word` returned. Any other word breaks the module's invariant.
+    /// Only the heap, the machine and the table of locations call this, on words that they stored.
     #[inline]
     #[must_use]
     pub const fn from_word(word: u64) -> Self {
@@ -85,7 +86,7 @@ impl Value {
         Self((n as u64) << TAG_BITS)
     }
 
-    /// A fixnum, where `n` fits one.
+    /// A fixnum, if `n` fits one.
     #[inline]
     #[must_use]
     pub const fn fixnum_checked(n: i64) -> Option<Self> {
@@ -117,7 +118,7 @@ impl Value {
         if truth { Self::TRUE } else { Self::FALSE }
     }
 
-    /// Whether this counts as true: everything but `#f` does.
+    /// Whether this counts as true, as every value except `#f` does.
     #[inline]
     #[must_use]
     pub const fn is_true(self) -> bool {
@@ -131,7 +132,7 @@ impl Value {
         Self((c as u64) << 16 | KIND_CHARACTER << 8 | TAG_IMMEDIATE)
     }
 
-    /// The character, where this is one.
+    /// The character, if this is one.
     #[inline]
     #[must_use]
     pub fn as_character(self) -> Option<char> {
@@ -142,7 +143,7 @@ impl Value {
         }
     }
 
-    /// The immediate with this word, where there is one.
+    /// The immediate with this word, if there is one.
     pub fn immediate_of_word(word: u64) -> Option<Self> {
         let value = Self(word);
         let is_known = value.as_character().is_some()
@@ -164,7 +165,7 @@ impl Value {
         self.0 & TAG_MASK == TAG_SYMBOL
     }
 
-    /// A pair at `address`, 16-byte aligned. For the heap alone.
+    /// A pair at `address`, which is 16-byte aligned. Only for the heap.
     #[inline]
     #[must_use]
     pub const fn pair_at(address: usize) -> Self {
@@ -178,21 +179,22 @@ impl Value {
         self.0 & PAIR_MASK == TAG_PAIR
     }
 
-    /// Whether this is a pair that may be changed.
+    /// Whether this is a mutable pair.
     #[inline]
     #[must_use]
     pub const fn is_mutable_pair(self) -> bool {
         self.0 & TAG_MASK == TAG_PAIR
     }
 
-    /// The same pair as one of a literal. Nobody else knows it yet; from now on it has this name alone.
+    /// The same pair, marked as a literal's. No other code may know the pair before, and only this
+    /// word may be used afterwards.
     #[must_use]
     pub const fn into_literal_pair(self) -> Self {
         debug_assert!(self.is_pair(), "only pairs need a tag to be literals");
         Self(self.0 | TAG_LITERAL)
     }
 
-    /// An object at `address`, 16-byte aligned. For the heap alone.
+    /// An object at `address`, which is 16-byte aligned. Only for the heap.
     #[inline]
     #[must_use]
     pub const fn object_at(address: usize) -> Self {
@@ -206,7 +208,7 @@ impl Value {
         self.0 & TAG_MASK == TAG_OBJECT
     }
 
-    /// The address in a pair, object or symbol word.
+    /// The address in the word of a pair, object or symbol.
     #[inline]
     #[must_use]
     pub const fn address(self) -> usize {

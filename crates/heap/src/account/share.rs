@@ -1,38 +1,42 @@
 //! A user's share of the processors.
 //!
-//! What an account's threads run counts on its *virtual time*: time on a processor by the account's share (start-time fair queueing;
-//! Goyal, Guo and Vin, 1996). The *floor* is the virtual time of the hindmost active account, and nobody's is below it: who was away saves
-//! nothing up. How far an account is before the floor is its *lead*, and its threads run the less urgently, the greater that is.
+//! The running time of an account's threads, divided by the account's share, is its *virtual time*
+//! (start-time fair queueing; Goyal, Guo and Vin, 1996). The *floor* is the least virtual time of
+//! the active accounts. A virtual time below the floor is raised to it, so an idle account saves
+//! nothing up. The *lead* of an account is its virtual time minus the floor. The greater the lead,
+//! the less urgently its threads run.
 //!
 //! ```text
 //!  floor          + BURST          + 2 BURST    ...    + LEAD_MAX     virtual time
 //!    | own priority  | a quarter       | one level less ...  |
 //! ```
 //!
-//! So users whose threads want more than there is have the processors in proportion to their shares, however many threads each has and on
-//! however many virtual processors they are; nobody is held up while a processor is free. One who wants less than his share does not keep
-//! the others from theirs: the floor follows who is before all at `LEAD_MAX`.
+//! So when demand exceeds supply, users get the processors in proportion to their shares. The
+//! number of their threads and of the virtual processors they run on makes no difference. No thread
+//! waits while a processor is free. An account that uses less than its share does not hold the
+//! others back: the floor is at most `LEAD_MAX` below the greatest virtual time.
 //!
 //! Pure: time is an argument.
 
 use kyocho_microprocess::Priority;
 
-/// How far before the floor an account may be as if it were not: threads take turns by the time slice, and who seldom runs is
-/// not behind.
+/// A lead up to this has no effect. Threads take turns by time slices, so a small lead does not
+/// mean that other accounts lack processor time.
 const BURST_NS: u64 = 20_000_000;
-/// Beyond this no lead is the greater for it.
+/// Number of priority steps that a lead can cause.
 const LEVELS: u64 = 8;
-/// No account is further before the floor.
+/// The greatest lead.
 const LEAD_MAX_NS: u64 = LEVELS * BURST_NS;
-/// The threads of an account with a lead run at this part of their priority, or lower.
+/// Threads of an account with a lead run at their priority divided by this, or lower.
 const BEHIND_PART: u8 = 4;
 
-/// The virtual time of an account that was at `virtual_ns`, after its threads have run for `ran_ns`.
+/// The virtual time of an account after its threads have run for `ran_ns`, starting from
+/// `virtual_ns`.
 pub fn after(virtual_ns: u64, floor_ns: u64, ran_ns: u64, share: u32) -> u64 {
     virtual_ns.max(floor_ns).saturating_add(ran_ns / u64::from(share.max(1)))
 }
 
-/// The floor that follows `before_ns`, with accounts active that are at these virtual times.
+/// The new floor, from the floor `before_ns` and the virtual times of the active accounts.
 pub fn floor(before_ns: u64, active_ns: impl Iterator<Item = u64>) -> u64 {
     let raised = active_ns.map(|at_ns| at_ns.max(before_ns));
     let ends = raised.fold(None, |ends, at_ns| {
@@ -42,7 +46,7 @@ pub fn floor(before_ns: u64, active_ns: impl Iterator<Item = u64>) -> u64 {
     ends.map_or(before_ns, |(first, last)| first.max(last.saturating_sub(LEAD_MAX_NS)))
 }
 
-/// The priority that is left of a thread's own, for an account at `virtual_ns`.
+/// The priority of a thread with priority `own`, for an account at `virtual_ns`.
 pub fn priority(own: Priority, virtual_ns: u64, floor_ns: u64) -> Priority {
     let steps = (virtual_ns.saturating_sub(floor_ns) / BURST_NS).min(LEVELS);
     let level = match steps {

@@ -1,4 +1,4 @@
-//! Accounts by themselves: counting, charging, settling.
+//! Accounts alone: counting, charging, settling.
 
 use super::{Account, Bounds, Countable};
 
@@ -8,7 +8,7 @@ fn account(memory_bytes_max: usize) -> std::sync::Arc<Account> {
 }
 
 #[test]
-fn what_is_held_is_given_back() {
+fn held_units_are_returned_on_drop() {
     let account = account(1000);
     let first = account.hold(Countable::Threads).unwrap();
     let _second = account.hold(Countable::Threads).unwrap();
@@ -32,7 +32,7 @@ fn a_charge_beyond_the_bound_takes_nothing() {
 }
 
 #[test]
-fn what_handlers_need_is_kept_for_them() {
+fn memory_is_kept_for_handlers() {
     let account = account(16_000);
     account.charge(15_500, false).unwrap_err();
     account.charge(15_200, false).unwrap();
@@ -43,7 +43,7 @@ fn what_handlers_need_is_kept_for_them() {
 }
 
 #[test]
-fn what_waits_outside_of_the_heap_is_paid_for_while_it_waits() {
+fn reserved_memory_is_charged_while_it_is_held() {
     let account = account(1000);
     let mut first = account.reserve(200).unwrap();
     assert_eq!(account.room_bytes(), 800);
@@ -51,7 +51,7 @@ fn what_waits_outside_of_the_heap_is_paid_for_while_it_waits() {
     assert_eq!(error.to_string(), "out of memory: what waits for eva may take 250 bytes");
     first.resize(251).unwrap_err();
     first.resize(250).unwrap();
-    // No collection gives it back.
+    // A collection does not free it.
     account.settle(0, usize::MAX);
     assert_eq!(account.room_bytes(), 750);
     account.reserve(usize::MAX).unwrap_err();
@@ -62,11 +62,11 @@ fn what_waits_outside_of_the_heap_is_paid_for_while_it_waits() {
     drop(second);
     assert_eq!(account.room_bytes(), 1000);
     account.settle(1000, usize::MAX);
-    let _heard = account.reserve(250).expect("who has used up all is heard");
+    let _heard = account.reserve(250).expect("an exhausted account can still receive");
 }
 
 #[test]
-fn a_collection_tells_what_is_alive() {
+fn a_collection_measures_live_bytes() {
     let account = account(1000);
     account.charge(1000, true).unwrap();
     account.settle(300, usize::MAX);
@@ -77,7 +77,7 @@ fn a_collection_tells_what_is_alive() {
 }
 
 #[test]
-fn one_account_does_not_have_the_world_stopped_all_the_time() {
+fn collections_that_one_account_causes_are_spaced() {
     let account = account(1000);
     account.may_collect(100, 10).unwrap();
     assert_eq!(account.may_collect(150, 10), Err(190));

@@ -1,8 +1,8 @@
-//! Hashes: equal values have equal hashes, whatever the width of a string's buffer.
+//! Hashes: equal values have equal hashes, whatever the character width of a string's buffer.
 //!
-//! What is compared digit by digit or character by character (numbers beyond a word, strings, bytevectors) is hashed whole, with a
-//! key that each process draws when it starts (`SipHash`, of the standard library): nobody can make two of them collide, and
-//! a table compares one with another of the same hash only where they are the same.
+//! Numbers beyond a word, strings and bytevectors are hashed completely, with a key that each
+//! process draws at its start (`SipHash` of the standard library). So an attacker cannot construct
+//! collisions. Two different such values have the same hash only by chance.
 
 use crate::heap::object::Kind;
 use crate::heap::word;
@@ -14,12 +14,13 @@ use std::hash::{DefaultHasher, RandomState};
 use std::sync::LazyLock;
 
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-/// Bytes that are hashed at a time.
+/// Bytes hashed in one step.
 const CHUNK_BYTES: usize = 64;
 
-/// Values looked at in one structure: what differs only beyond them collides, and cycles end.
+/// Most values of one structure that are hashed. Structures that differ only beyond them collide;
+/// cycles end.
 const NODES_MAX: usize = 64;
-/// An odd number without pattern (the golden ratio of 2^64).
+/// An odd number without a pattern: 2^64 divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline]
@@ -27,13 +28,13 @@ fn mix(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER)
 }
 
-/// Spreads the entropy, which multiplying leaves in the high bits.
+/// Mixes the bits. Multiplication leaves the entropy in the high bits.
 #[inline]
 fn finish(hash: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// The hash that goes with `eqv?`; with `eq?` too, where no numbers but fixnums are keys.
+/// The hash for `eqv?`. It serves `eq?` too if all keys that are numbers are fixnums.
 #[inline]
 #[must_use]
 pub fn eqv_hash(value: Value) -> u64 {
@@ -43,7 +44,7 @@ pub fn eqv_hash(value: Value) -> u64 {
     finish(mix(0, value.to_word()))
 }
 
-/// The hash of a number that is no fixnum.
+/// The hash of a number that is not a fixnum.
 fn number_hash(value: Value) -> Option<u64> {
     match value.kind()? {
         Kind::Flonum => Some(mix(1, value.payload_word(0))),
@@ -63,7 +64,7 @@ fn number_hash(value: Value) -> Option<u64> {
     }
 }
 
-/// A hasher for what has this length, of the kind that `tag` is the number of.
+/// A hasher for an object of this kind (`tag`) and length.
 fn hasher(tag: u8, length: usize) -> DefaultHasher {
     let mut hasher = KEY.build_hasher();
     hasher.write_u8(tag);
@@ -78,7 +79,7 @@ fn keyed(tag: u8, words: impl Iterator<Item = u64>) -> u64 {
     hasher.finish()
 }
 
-/// Hashes `length` bytes of a buffer, which begins on a word and may hold more.
+/// Hashes `length` bytes of a buffer that starts at a word boundary and may be longer.
 fn write_bytes(hasher: &mut DefaultHasher, address: usize, length: usize) {
     let mut at = 0;
     while at < length {
@@ -105,7 +106,8 @@ pub fn text_hash(text: Text) -> u64 {
     hasher.finish()
 }
 
-/// Hashes a wide string: the low bytes as a narrow one would have them; then, where it needs its width, what else there is.
+/// Hashes a wide string: first the low bytes, as for a narrow string; then the other bytes, if any
+/// is not zero.
 fn write_wide(hasher: &mut DefaultHasher, text: Text) {
     let length = text.length();
     for at in (0..length).step_by(CHUNK_BYTES) {
@@ -122,7 +124,7 @@ fn write_wide(hasher: &mut DefaultHasher, text: Text) {
     }
 }
 
-/// The hash that goes with `equal?`.
+/// The hash for `equal?`.
 #[must_use]
 pub fn equal_hash(value: Value) -> u64 {
     if let Some(text) = Text::of(value) {
@@ -144,7 +146,7 @@ pub fn equal_hash(value: Value) -> u64 {
     finish(hash)
 }
 
-/// The hash of one value; puts what it holds on `open`.
+/// The hash of one value. Its parts are put on `open`.
 fn node_hash(value: Value, open: &mut Vec<Value>) -> u64 {
     if let Some((car, cdr)) = value.uncons() {
         open.push(cdr);

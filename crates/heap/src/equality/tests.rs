@@ -12,7 +12,7 @@ fn mutator() -> Mutator {
     Mutator::new(Heap::new(limits).unwrap(), ThreadContext::default())
 }
 
-/// A list of `length` numbers whose end is its beginning.
+/// A circular list of `length` numbers.
 fn ring(m: &mut Mutator, length: i64) -> Value {
     let numbers: Vec<Value> = (0..length).map(|i| Value::fixnum(i % 3)).collect();
     let list = m.list(&numbers).unwrap();
@@ -79,7 +79,7 @@ fn a_wide_string_equals_a_narrow_one_of_the_same_characters() {
     }
 }
 
-/// Hashes of 60 bits, of a few hundred keys: any collision is made.
+/// 60-bit hashes of a few hundred keys: no two collide by chance.
 #[test]
 fn long_keys_that_differ_in_little_have_different_hashes() {
     let m = mutator();
@@ -87,7 +87,7 @@ fn long_keys_that_differ_in_little_have_different_hashes() {
     let plain = "x".repeat(200);
     for i in 0..200 {
         for c in ["y", "\u{178}", "\u{10078}"] {
-            // The second and third have the low byte of what they replace.
+            // The second and the third replacement have the same low byte as the original.
             let text = format!("{}{c}{}", &plain[..i], &plain[i + 1..]);
             hashes.push(equal_hash(m.string(&text).unwrap()));
         }
@@ -97,7 +97,8 @@ fn long_keys_that_differ_in_little_have_different_hashes() {
         let digits = BigInt::from(1) << (64 * i + 64);
         hashes.push(equal_hash(m.integer(&digits).unwrap()));
     }
-    // A top bit in one word and what it turns into in the next cancel each other where words are only multiplied and rotated.
+    // The top bit of one word and its image in the next would cancel out if words were only
+    // multiplied and rotated.
     for words in [[0_u64, 0], [1 << 63, 1 << 22]] {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         hashes.push(equal_hash(m.bytevector(&bytes).unwrap()));
@@ -111,7 +112,7 @@ fn long_keys_that_differ_in_little_have_different_hashes() {
 }
 
 #[test]
-fn what_a_buffer_holds_beyond_its_string_does_not_count() {
+fn a_buffers_bytes_beyond_its_string_do_not_count() {
     let m = mutator();
     let short = m.string("abc").unwrap();
     let buffer = m.string("abcdef").unwrap().string_buffer().unwrap();
@@ -138,7 +139,7 @@ fn deep_data_needs_no_deep_stack() {
 #[test]
 fn comparing_cycles_ends() {
     let mut m = mutator();
-    // Both unroll to 0 1 2 0 1 2 ...: equal as far as anyone can see.
+    // Both unroll to 0 1 2 0 1 2 ..., so they are equal.
     let (three, long) = (ring(&mut m, 3), ring(&mut m, 3000));
     assert!(equal(three, long));
     assert!(!equal(three, ring(&mut m, 4)));

@@ -1,4 +1,5 @@
-//! Growth: storage is made in parts while the spin bit is free, and entries move a few at a time.
+//! Growth of a table. New storage is made in slices while the spin bit is free, and entries move a
+//! few at a time.
 //!
 //! ```text
 //!   from     | moved, left as they were | to be moved         |          full when the growth began
@@ -7,12 +8,13 @@
 //!                                  ^ into              ^ base                 ^ used
 //! ```
 //!
-//! Each operation that changes the table moves [`MOVES`] entries first. So a growth has ended
-//! before the new storage is full: that has room for as many additions as the moves take.
+//! Each operation that changes the table first moves [`MOVES`] entries. The new storage has room
+//! for all additions made until every entry has moved, so a growth ends before the new storage is
+//! full.
 //!
-//! **Invariant:** a key has one entry that counts: in `now`, or in `from` at `moved` or behind it.
-//! The entry that it left behind has the same value, or is deleted too: else it would keep a value
-//! that the table has forgotten.
+//! **Invariant:** exactly one entry of a key is valid: in `now`, or in `from` at index `moved` or
+//! later. An old entry whose key has moved has the same value as the new entry, or is deleted too.
+//! Otherwise it would keep alive a value that the table no longer contains.
 
 use super::{
     CAPACITY_MAX, CAPACITY_MIN, DELETED, ENTRIES, GROWTH, INDEX, STRIDE, Storage, Table, USED, walk,
@@ -26,17 +28,17 @@ use core::hint;
 use core::ops::Range;
 use kyocho_sys::scheduling;
 
-/// Entries that an operation moves: some microsecond's work.
+/// Entries that an operation moves: about a microsecond of work.
 pub(super) const MOVES: usize = 32;
 
-// Elements of the vector that tells of a growth.
+// Elements of the vector that describes a growth.
 const FROM_INDEX: usize = 0;
 const FROM_ENTRIES: usize = 1;
 const MOVED: usize = 2;
 const INTO: usize = 3;
 const BASE: usize = 4;
 
-/// A growth that has not ended.
+/// A growth in progress.
 #[derive(Debug)]
 pub(super) struct Growth {
     state: Value,
@@ -44,7 +46,7 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// That of a table.
+    /// The growth of a table, if one is in progress.
     #[inline]
     pub(super) fn of(table: Value) -> Option<Self> {
         let state = table.field_at(GROWTH);
@@ -68,7 +70,7 @@ impl Growth {
 }
 
 impl Storage {
-    /// An empty index and entries.
+    /// An empty index and empty entries.
     pub(super) fn make(m: &mut Mutator, capacity: usize) -> Result<Self> {
         if capacity > CAPACITY_MAX {
             return Err(Raise::out_of_memory());
@@ -98,12 +100,12 @@ impl Storage {
         }
     }
 
-    /// Writes the number of an entry into a slot of the index.
+    /// Writes an entry's number into a slot of the index.
     pub(super) fn point(self, slot: usize, entry: usize) {
         word::store_quarter(bytes::payload(self.index) + 4 * slot, entry as u32 + 1);
     }
 
-    /// Writes the number of an entry into the first free slot for this hash.
+    /// Writes an entry's number into the first free slot for this hash.
     fn point_by(self, hash: Value, entry: usize) {
         let (mask, index) = (self.mask(), bytes::payload(self.index));
         let mut slot = hash.as_fixnum().unwrap_or(0) as usize & mask;
@@ -120,15 +122,15 @@ impl Storage {
 
 impl Table {
     /// Begins to move to storage for twice the live entries. Does nothing if another thread has
-    /// begun meanwhile.
+    /// begun a growth meanwhile.
     pub(super) fn grow(&mut self, m: &mut Mutator) -> Result<()> {
         assert!(self.growth.is_none(), "a growth ends before the new storage is full");
         let full = self.now;
         let begun = self.with_bit_free(m, |m, table| {
-            // The old entries stay allocated: no new storage can have their address.
+            // The old entries stay allocated, so new storage cannot get their address.
             m.keeping(&[full.entries], |m| {
                 let live = walk::count(m, table)?;
-                // Each addition moves some entries: all of them before there is no room.
+                // Each addition moves some entries; all must have moved before the storage is full.
                 let additions = full.capacity() / MOVES + 1;
                 let capacity = (2 * live).max(live + additions).max(CAPACITY_MIN);
                 Ok((Storage::make(m, capacity)?, live))
@@ -152,7 +154,7 @@ impl Table {
         (self.now, self.growth) = (storage, Growth::of(self.object));
     }
 
-    /// Does `work` with the spin bit free. Other threads may change the table meanwhile.
+    /// Runs `work` with the spin bit free. Other threads may change the table meanwhile.
     pub(super) fn with_bit_free<T>(
         &mut self,
         m: &mut Mutator,
@@ -165,7 +167,7 @@ impl Table {
         result
     }
 
-    /// Moves some entries of a table that grows.
+    /// Moves some entries of a growing table.
     #[inline]
     pub(super) fn move_some(&mut self) {
         if self.growth.is_some() {
@@ -208,7 +210,7 @@ impl Table {
         Some((growth.from.entries, entry))
     }
 
-    /// Copies a changed entry to the old entry that it has moved from.
+    /// Copies a changed entry to the old entry that it was moved from.
     pub(super) fn change_left_behind(&self, entries: Value, entry: usize, key: Value, hash: Value) {
         if let Some((left, at)) = self.left_behind(entries, key, hash) {
             for i in 1..STRIDE {
@@ -217,7 +219,7 @@ impl Table {
         }
     }
 
-    /// Where the entries that count are, oldest first.
+    /// The ranges of valid entries, oldest first.
     pub(super) fn ranges(&self) -> Vec<(Value, Range<usize>)> {
         let (entries, used) = (self.now.entries, self.number(USED));
         match &self.growth {
@@ -231,7 +233,7 @@ impl Table {
     }
 }
 
-/// A table's spin bit is free until this is dropped.
+/// Keeps a table's spin bit free until dropped.
 struct BitFree(Value);
 
 impl BitFree {
@@ -247,10 +249,10 @@ impl Drop for BitFree {
     }
 }
 
-/// Waits for a table's spin bit.
+/// Waits for a table's spin bit and takes it.
 #[inline]
 pub(super) fn take_bit(table: Value) {
-    /// Tries before the kernel thread gives the processor to another.
+    /// Attempts before the kernel thread yields the processor.
     const SPINS: usize = 200;
     let mut tries = 0;
     while !table.try_lock() {

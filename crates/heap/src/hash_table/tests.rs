@@ -36,7 +36,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..400)
 }
 
-/// A key as a string, a number beyond a fixnum, or a list: a new object at each call.
+/// A key as a string, a number beyond a fixnum, or a list. Each call makes a new object.
 fn key(m: &mut Mutator, equivalence: Equivalence, n: u8) -> Value {
     match equivalence {
         Equivalence::String => m.string(&format!("key {n}")).unwrap(),
@@ -56,7 +56,7 @@ proptest! {
         equivalence in prop_oneof![
             Just(Equivalence::Eqv), Just(Equivalence::Equal), Just(Equivalence::String)
         ],
-        // Nothing is collected meanwhile: a table that holds weakly is a table like others.
+        // No collection runs meanwhile, so a weak table behaves like any other.
         weakness in prop_oneof![
             Just(Weakness::None), Just(Weakness::Keys), Just(Weakness::Values), Just(Weakness::Both)
         ],
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// The same few keys over and over: deleted entries are swept, not kept for ever.
+/// The same few keys again and again: deleted entries must be removed.
 #[test]
 fn a_table_that_stays_small_stays_small() {
     let mut m = mutator();
@@ -154,7 +154,7 @@ fn threads_share_a_table() {
 
 const LARGE: i64 = 100_000;
 
-/// A table of numbers, each under itself, that is full: one more makes it grow.
+/// A table that maps numbers to themselves and is full: one more entry makes it grow.
 fn full(m: &mut Mutator) -> Value {
     let object = make(m, Equivalence::Eqv, Value::FALSE, LARGE as usize).unwrap();
     let mut table = Table::lock(object).unwrap();
@@ -166,9 +166,9 @@ fn full(m: &mut Mutator) -> Value {
     object
 }
 
-/// Each operation on a table that grows moves a few entries, however many there are, and finds all.
+/// Each operation on a growing table moves a few entries, whatever its size, and finds all keys.
 #[test]
-fn a_large_table_grows_a_little_at_a_time() {
+fn a_large_table_grows_in_small_steps() {
     let mut m = mutator();
     let object = full(&mut m);
     let mut table = Table::lock(object).unwrap();
@@ -202,9 +202,9 @@ fn a_large_table_grows_a_little_at_a_time() {
     assert_eq!(table.get(Value::fixnum(2)), Some(Value::fixnum(-1)));
 }
 
-/// A value that a growing table has forgotten is not kept by what it grows out of.
+/// A value removed from a growing table is not kept alive by the old storage.
 #[test]
-fn a_growing_table_forgets_in_both_storages() {
+fn a_growing_table_removes_from_both_storages() {
     let mut m = mutator();
     let object = full(&mut m);
     let mut table = Table::lock(object).unwrap();
@@ -214,7 +214,7 @@ fn a_growing_table_forgets_in_both_storages() {
         table.set(&mut m, Value::fixnum(2 * i), value(i)).unwrap();
         assert!(table.delete(Value::fixnum(2 * i + 1)));
     }
-    let growth = table.growth.as_ref().expect("it grows still");
+    let growth = table.growth.as_ref().expect("it is still growing");
     let entries = growth.from.entries;
     let kept: BTreeSet<_> =
         (0..LARGE as usize).filter_map(|i| entries.field_at(3 * i + 2).as_fixnum()).collect();
@@ -224,11 +224,11 @@ fn a_growing_table_forgets_in_both_storages() {
     }
 }
 
-/// What a pause finds: a table that others use.
+/// Called at each pause: uses the table as another thread would.
 fn use_it(m: &mut Mutator) -> Result<()> {
     let Some(object) = SHARED.get() else { return Ok(()) };
     PAUSES.set(PAUSES.get() + 1);
-    assert!(object.try_lock(), "nobody waits for a table that is read or grows");
+    assert!(object.try_lock(), "the spin bit is free during a pause");
     object.unlock();
     let hook = m.context.at_pause.take();
     let key = Value::fixnum(PAUSES.get() % LARGE);
@@ -251,9 +251,9 @@ thread_local! {
     static PAUSES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Growing, copying, reading and counting a large table let collections and other threads go by.
+/// Growing, copying, reading and counting a large table pause for collections and other threads.
 #[test]
-fn a_large_table_is_worked_on_in_parts() {
+fn operations_on_a_large_table_run_in_slices() {
     let mut m = mutator();
     let object = full(&mut m);
     SHARED.set(Some(object));

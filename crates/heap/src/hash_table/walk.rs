@@ -1,7 +1,8 @@
-//! Whole tables, read in parts: between two parts the spin bit is free, and collections go by.
+//! Walks over whole tables in slices. Between two slices the spin bit is free and collections may
+//! run.
 //!
-//! A walk meets every association that is there from its begin to its end, once. Of what others
-//! change meanwhile it sees the state before or after.
+//! A walk visits every association that exists from its beginning to its end, exactly once. For
+//! concurrent changes it sees the state before or after.
 
 use super::{COUNT, DELETED, Table, make, make_weak, procedures};
 use crate::heap::Mutator;
@@ -14,17 +15,18 @@ use core::ops::Range;
 #[derive(Debug)]
 pub struct Walk {
     table: Value,
-    /// What is still to be read. Entries that have moved are left as they were.
+    /// The ranges still to be read. Entries that have moved were left unchanged, so they can still
+    /// be read.
     ranges: Vec<(Value, Range<usize>)>,
 }
 
 impl Walk {
-    /// Gives the spin bit back.
+    /// Starts a walk and releases the spin bit.
     pub fn over(table: Table) -> Self {
         Self { table: table.object, ranges: table.ranges() }
     }
 
-    /// The associations of the next part; none at the end.
+    /// The associations of the next slice; `None` at the end.
     pub fn next_part(&mut self) -> Option<Vec<(Value, Value)>> {
         let (entries, range) = self.ranges.iter_mut().find(|(_, range)| !range.is_empty())?;
         let part = range.start..range.end.min(range.start + PART);
@@ -36,17 +38,17 @@ impl Walk {
         Some(associations.collect())
     }
 
-    /// What a pause must hold to go on with it, beside the table.
+    /// The values, besides the table, that a pause must keep for the walk.
     pub fn held(&self) -> impl Iterator<Item = Value> + '_ {
         self.ranges.iter().map(|(entries, _)| *entries)
     }
 }
 
-/// How many associations a table has, which is an argument of the primitive or kept. Where keys or
-/// values are weak, it counts them one by one.
+/// The number of associations in a table, which must be an argument of the primitive or kept.
+/// Counts one by one if keys or values are weak.
 ///
 /// # Errors
-/// As [`Mutator::pause`] tells.
+/// As [`Mutator::pause`].
 pub fn count(m: &mut Mutator, table: Value) -> Result<usize> {
     let Some(locked) = Table::lock(table) else { return Ok(0) };
     if !locked.is_weak() {
@@ -64,7 +66,7 @@ pub fn count(m: &mut Mutator, table: Value) -> Result<usize> {
 /// A table with the same associations.
 ///
 /// # Errors
-/// No memory; or as [`Mutator::pause`] tells.
+/// Out of memory, or those of [`Mutator::pause`].
 pub fn copy(m: &mut Mutator, table: Table) -> Result {
     let (equivalence, weakness) = (table.equivalence, table.weakness);
     let procedures = procedures(table.object);

@@ -1,8 +1,11 @@
-//! What threads overwrite while a collector marks beside them: it is marked as well (deletion barrier; Yuasa, 1990).
+//! The write barrier: values that threads overwrite during concurrent marking are marked too
+//! (deletion barrier; Yuasa, 1990).
 //!
-//! All that was reachable when marking began is marked, whatever becomes of it meanwhile: an object is missed only if the last way to it
-//! that the marker has not been is overwritten, and what is overwritten is noted here, by each kernel thread in a buffer of its own
-//! (`notes.rs`). What is allocated meanwhile is kept without being marked. Cost while nobody marks: a load and a branch a write.
+//! Everything reachable when marking began is marked, whatever the threads do meanwhile. An object
+//! could be missed only if the last reference to it that the marker has not followed is
+//! overwritten. So each kernel thread records overwritten values in a buffer of its own
+//! (`notes.rs`). Objects allocated meanwhile are kept without being marked. Cost while no marking
+//! is in progress: a load and a branch for each write.
 
 use crate::heap::notes::{Buffer, Noted, Notes};
 use crate::value::Value;
@@ -12,16 +15,16 @@ use std::sync::{Arc, LazyLock};
 
 pub(crate) use crate::heap::notes::Hurry;
 
-/// How many heaps are being marked beside their threads.
+/// Number of heaps in concurrent marking.
 static MARKING: AtomicUsize = AtomicUsize::new(0);
 
-/// Values that a kernel thread notes by itself; tests have buffers that are full at once, too.
+/// Most values in a kernel thread's buffer. Tests use buffers that fill up at once.
 static BUFFER_MAX: AtomicUsize = AtomicUsize::new(if cfg!(test) { 2 } else { 512 });
 
 static NOTES: LazyLock<Notes<Value>> =
     LazyLock::new(|| Notes::new(BUFFER_MAX.load(Ordering::Relaxed)));
 
-/// For tests: a kernel thread notes so many values by itself. Without effect after the first cycle of the process.
+/// For tests: sets the size of the buffers. Has no effect after the first cycle of the process.
 pub fn bound_buffers(values_max: usize) {
     BUFFER_MAX.store(values_max, Ordering::Relaxed);
 }
@@ -32,8 +35,9 @@ impl Noted for Value {
     }
 }
 
-/// The buffer of a kernel thread, until it ends. A step of a Lisp thread stays on one kernel thread; a microprocess that does not only changes
-/// buffers, all of which the collector looks through.
+/// The buffer of a kernel thread, until the thread ends. A step of a Lisp thread runs on one kernel
+/// thread. Any other microprocess may migrate and then uses another buffer, which is correct,
+/// because the collector reads all buffers.
 struct Own(Arc<Buffer<Value>>);
 
 impl Drop for Own {
@@ -46,16 +50,18 @@ thread_local! {
     static OWN: Own = Own(NOTES.enlist());
 }
 
-/// A place in the heap, or in a Rust object there, is about to be overwritten; `old` says what stands there.
+/// Call before overwriting a place in the heap or in a foreign object. `old` returns the present
+/// value.
 #[inline(always)]
 pub fn overwrite(old: impl FnOnce() -> Value) {
-    // The world was stopped when it was set, and is when it is taken back.
+    // `MARKING` changes only while the world is stopped.
     if MARKING.load(Ordering::Relaxed) != 0 {
         note(old());
     }
 }
 
-/// A value is taken out of a place that does not keep it, or put into one: no cycle that goes on takes it for garbage.
+/// Call for a value that is read from a weak place or put into one: the cycle in progress then
+/// keeps it alive.
 #[inline]
 pub fn keep(value: Value) {
     overwrite(|| value);
@@ -72,14 +78,14 @@ fn note(old: Value) {
     }
 }
 
-/// While it lives, what the heap's threads overwrite is noted.
+/// While this exists, values overwritten by the heap's threads are recorded.
 #[derive(Debug)]
 pub(super) struct Barrier {
     start: usize,
 }
 
 impl Barrier {
-    /// For the heap at these addresses. The world is stopped.
+    /// Starts recording for the heap at these addresses. The world is stopped.
     pub(super) fn raise(addresses: Range<usize>, hurry: Hurry) -> Self {
         let start = addresses.start;
         NOTES.raise(addresses, hurry);
@@ -87,7 +93,7 @@ impl Barrier {
         Self { start }
     }
 
-    /// What was noted since the last time.
+    /// Returns the values recorded since the last call.
     pub(super) fn take(&self) -> Vec<Value> {
         NOTES.take(self.start)
     }

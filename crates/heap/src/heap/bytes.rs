@@ -1,8 +1,8 @@
 //! Bytes and characters inside objects.
 //!
-//! A string is a fixed length and a buffer. The buffer says how wide its characters are and never
-//! changes that, so a reader that races with a widening `string-set!` sees the old buffer or the
-//! new one, each whole.
+//! A string consists of a fixed length and a buffer. The buffer fixes the width of its characters.
+//! So a reader that races with a widening `string-set!` sees the old buffer or the new one, and
+//! both are consistent.
 
 use crate::heap::object::{FLAG_WIDE, Kind};
 use crate::heap::word::{self, WORD_BYTES};
@@ -31,7 +31,7 @@ impl Value {
         }
     }
 
-    /// Writes byte `i` of a bytevector; `false` where there is none.
+    /// Writes byte `i` of a bytevector; `false` if it does not exist.
     #[inline]
     #[must_use]
     pub fn byte_set(self, i: usize, byte: u8) -> bool {
@@ -69,7 +69,7 @@ impl Value {
         if self.is_kind(Kind::String) { Some(self.field_at(1)) } else { None }
     }
 
-    /// Gives a string another buffer, of at least its length.
+    /// Replaces the buffer of a string by one of at least its length.
     pub fn set_string_buffer(self, buffer: Self) {
         debug_assert!(buffer.is_kind(Kind::Buffer), "not a buffer");
         debug_assert!(self.string_length() <= Some(buffer.buffer_capacity()), "buffer too short");
@@ -85,8 +85,8 @@ impl Value {
         if i < self.string_length()? { self.field_at(1).buffer_char(i) } else { None }
     }
 
-    /// Writes character `i` of a string if its buffer is wide enough; `false` where it is not, or
-    /// where there is no such character.
+    /// Writes character `i` of a string; `false` if the buffer is too narrow or the character does
+    /// not exist.
     #[inline]
     #[must_use]
     pub fn string_set_in_place(self, i: usize, c: char) -> bool {
@@ -120,14 +120,14 @@ impl Value {
 
 /// Buffers.
 impl Value {
-    /// Whether a buffer has four bytes a character.
+    /// Whether a buffer uses four bytes for a character.
     #[inline]
     #[must_use]
     pub fn is_wide(self) -> bool {
         self.flags() & FLAG_WIDE != 0
     }
 
-    /// How many characters a buffer has room for; 0 for anything else.
+    /// How many characters fit a buffer; 0 for other objects.
     #[inline]
     #[must_use]
     pub fn buffer_capacity(self) -> usize {
@@ -155,7 +155,7 @@ impl Value {
     /// Writes character `i` of a buffer.
     ///
     /// # Panics
-    /// When the buffer is shorter, or too narrow for `c`.
+    /// If the buffer is shorter, or too narrow for `c`.
     #[inline]
     pub fn set_buffer_char(self, i: usize, c: char) {
         assert!(i < self.buffer_capacity(), "character {i} of a buffer");

@@ -1,13 +1,14 @@
-//! A thread's cell cache (paper 4, §5): free memory that one thread may fill without asking.
+//! A thread's cell cache (paper 4, §5): free memory that one thread may allocate from without a
+//! request.
 //!
 //! ```text
 //!  current run   next ......... limit      cons takes 16 bytes at next
 //!  further runs  [start, end) ...          taken when the current one is used up
 //! ```
 //!
-//! The system-call thread fills the cache while its owner waits; the collector empties every cache
+//! The system-call thread fills the cache while its owner waits. The collector empties every cache
 //! while the world is stopped. So the words are shared and atomic (plain `mov` on x86-64), although
-//! at any moment one thread alone touches them. A fixed number of runs bounds a cache.
+//! only one thread accesses them at any moment. The number of runs in a cache is bounded.
 
 use crate::account::Account;
 use crate::heap::Heap;
@@ -19,7 +20,7 @@ use core::marker::PhantomData;
 use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Runs that wait behind the current one.
+/// Runs in addition to the current one.
 pub(crate) const RUNS_MAX: usize = 6;
 
 /// A run of free memory, in addresses.
@@ -43,7 +44,7 @@ pub struct CellWords {
     runs: [(AtomicUsize, AtomicUsize); RUNS_MAX],
     waiting: AtomicUsize,
     taken_granules: AtomicU64,
-    /// Who pays; nobody where there is none.
+    /// The account that pays, if any.
     account: Option<Arc<Account>>,
 }
 
@@ -53,7 +54,7 @@ pub struct Cells {
     words: Arc<CellWords>,
     slot: usize,
     heap: Arc<Heap>,
-    /// Its owner alone takes cells: nobody shares it with another kernel thread.
+    /// Only the owner takes cells: the cache cannot be shared between kernel threads.
     _own: PhantomData<Cell<()>>,
 }
 
@@ -68,7 +69,7 @@ impl CellWords {
         Self { account, ..Self::default() }
     }
 
-    /// Who pays for what it is filled with.
+    /// The account that pays for its cells.
     #[must_use]
     pub const fn account(&self) -> Option<&Arc<Account>> {
         self.account.as_ref()
@@ -106,12 +107,12 @@ impl CellWords {
         self.limit() - self.next() + behind
     }
 
-    /// How many runs `push` has room for.
+    /// How many runs can be added.
     pub fn room(&self) -> usize {
         RUNS_MAX - self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether some run has so many bytes.
+    /// Whether some run has at least `bytes` bytes.
     pub fn fits(&self, bytes: usize) -> bool {
         self.limit() - self.next() >= bytes || self.fits_behind(bytes)
     }
@@ -120,7 +121,7 @@ impl CellWords {
         (0..self.waiting.load(Ordering::Relaxed)).any(|i| self.run(i).bytes() >= bytes)
     }
 
-    /// Adds a run. The caller has seen that there is `room`.
+    /// Adds a run. The caller has checked `room`.
     pub(crate) fn push(&self, run: Run) {
         self.taken_granules.fetch_add((run.bytes() / GRANULE_BYTES) as u64, Ordering::Relaxed);
         if self.next() == self.limit() {
@@ -138,7 +139,7 @@ impl CellWords {
         self.waiting.store(waiting + 1, Ordering::Relaxed);
     }
 
-    /// Leaves the current run for the next one; `false` where there is none.
+    /// Switches to the next run; `false` if there is none.
     fn advance(&self) -> bool {
         let Some(waiting) = self.waiting.load(Ordering::Relaxed).checked_sub(1) else {
             return false;
@@ -148,7 +149,7 @@ impl CellWords {
         true
     }
 
-    /// Empties the cache, handing each non-empty run to `give`.
+    /// Empties the cache. Passes each non-empty run to `give`.
     pub(crate) fn drain(&self, mut give: impl FnMut(Run)) {
         let current = Run { start: self.next(), end: self.limit() };
         self.set_current(Run::default());
@@ -170,13 +171,13 @@ impl Cells {
         Self { words, slot, heap, _own: PhantomData }
     }
 
-    /// The words of its runs, which whoever fills it shares.
+    /// The words of its runs, shared with the thread that fills it.
     #[must_use]
     pub const fn words(&self) -> &Arc<CellWords> {
         &self.words
     }
 
-    /// A pair from the cache; `None` when it is empty.
+    /// A pair from the cache; `None` if it is empty.
     #[inline(always)]
     #[must_use]
     pub fn try_cons(&self, car: Value, cdr: Value) -> Option<Value> {
@@ -195,8 +196,8 @@ impl Cells {
         if self.words.advance() { self.try_cons(car, cdr) } else { None }
     }
 
-    /// An object from the cache, its payload zero; `None` when no run is long enough. What is left
-    /// of the runs that were too short is lost until the next collection.
+    /// An object from the cache with a zero payload; `None` if no run is long enough. The rest of a
+    /// run that is too short is lost until the next collection.
     #[inline(always)]
     #[must_use]
     pub fn try_object(&self, kind: Kind, flags: u8, words: usize) -> Option<Value> {
@@ -214,7 +215,7 @@ impl Cells {
         Some(Value::object_at(at))
     }
 
-    /// So many bytes of the cache, a multiple of a granule; the caller fills them.
+    /// Memory of `bytes` bytes from the cache, a multiple of a granule. The caller initialises it.
     #[inline(always)]
     pub(crate) fn try_raw(&self, bytes: usize) -> Option<usize> {
         let at = self.words.next();
@@ -242,14 +243,14 @@ impl Cells {
         self.words.free_bytes() / GRANULE_BYTES
     }
 
-    /// Cells that this cache has been given so far: what its thread is charged for.
+    /// Cells that this cache has received so far.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.words.taken_granules()
     }
 }
 
-/// Writes header and zero payload at free memory.
+/// Writes a header and a zero payload into free memory.
 #[inline(always)]
 fn initialise_object(at: usize, kind: Kind, flags: u8, words: usize) -> Value {
     word::initialise(at, Header::new(kind, flags, words).to_word());

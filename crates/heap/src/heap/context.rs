@@ -1,7 +1,9 @@
-//! What a mutator keeps for its thread: its dynamic environment, which is a root, and the system around it.
+//! The part of a mutator that belongs to its thread: the dynamic environment, which is a root, and
+//! the interface to the system around it.
 //!
-//! The heap knows no threads. What it must ask of one (does anybody want it? who pays?) it asks of its [`Host`], which the Lisp Server
-//! implements. A context without a host, as tests and tools have it, is wanted by nobody and pays nothing.
+//! The heap has no notion of threads. It queries a thread's state (must it stop? which account
+//! pays?) through its [`Host`], which the Lisp Server implements. Tests and tools use contexts
+//! without a host. Such a context is never asked to stop, and has no account.
 
 use crate::account::Account;
 use crate::heap::pause::Until;
@@ -13,30 +15,31 @@ use core::fmt;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-/// Whose time it is that a thread spends outside of Lisp.
+/// How the time that a thread spends outside Lisp is accounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// Nobody's: it waits in the kernel.
+    /// Not charged: it waits in the kernel.
     Waiting,
-    /// The thread's: it computes.
+    /// Charged to the thread: it computes.
     Computing,
 }
 
-/// The system that runs threads, as the heap sees it. `thread` is the context's.
+/// The system that runs threads, as the heap sees it. `thread` is the thread of the context.
 pub trait Host: Any + fmt::Debug + Send + Sync {
-    /// Whether somebody wants the thread to stand: a collection, the scheduler, whoever ends or interrupts it.
+    /// Whether the thread must stop at a safepoint: for a collection, for the scheduler, or to be
+    /// ended or interrupted.
     fn is_wanted(&self, thread: Value) -> bool;
 
-    /// Lets collections go by at a [pause](crate::heap::pause).
+    /// Stops for collections at a [pause](crate::heap::pause).
     ///
     /// # Errors
-    /// The pause lasts no longer: `until` has come.
+    /// The reason that `until` names has occurred, and ends the pause.
     fn stand(&self, context: &ThreadContext, until: Until) -> Result<()>;
 
-    /// Runs `work`, which touches nothing of Lisp, while collections go by.
+    /// Runs `work`, which accesses nothing of Lisp, while collections may run.
     fn outside(&self, context: &ThreadContext, time: Time, work: &mut dyn FnMut());
 
-    /// Who pays for what the thread takes.
+    /// The account that pays for the thread's memory.
     fn account(&self, thread: Value) -> Option<Arc<Account>>;
 
     /// The thread, for what asks about it.
@@ -62,19 +65,20 @@ pub trait Caller: Send + Sync {
     fn session(&self) -> &(dyn Any + Send + Sync);
 }
 
-/// The address of the machine that has lent its mutator; none while it has not. Whoever has lent it knows what lies there.
+/// The address of the machine that has lent its mutator, if one has. Only the lending machine may
+/// interpret it.
 #[derive(Debug, Default)]
 pub struct Lender(usize);
 
 impl Lender {
-    /// This machine has lent its mutator.
+    /// Marks the mutator as lent by this machine.
     #[inline(always)]
     #[must_use]
     pub fn of<T>(machine: NonNull<T>) -> Self {
         Self(machine.as_ptr().expose_provenance())
     }
 
-    /// The machine that has.
+    /// The lending machine, if any.
     #[must_use]
     pub fn machine<T>(&self) -> Option<NonNull<T>> {
         NonNull::new(core::ptr::with_exposed_provenance_mut(self.0))
@@ -82,34 +86,35 @@ impl Lender {
 }
 
 impl Clone for Lender {
-    /// A copy of a context is nobody's yet.
+    /// A copy of a context is not lent.
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-/// What the machine keeps for the running thread: its dynamic environment.
+/// The dynamic environment of the running thread.
 #[derive(Clone, Debug)]
 pub struct ThreadContext {
     /// The thread object.
     pub thread: Value,
-    /// What `dynamic-wind` has entered and not left: a list of `(before . after)`, innermost first.
+    /// The `dynamic-wind` entries in effect: a list of `(before . after)`, innermost first.
     pub winders: Value,
     /// The exception handlers: a list, innermost first.
     pub handlers: Value,
-    /// What `parameterize` has bound: a list of `(parameter . value)`, innermost first.
+    /// The bindings of `parameterize`: a list of `(parameter . value)`, innermost first.
     pub parameters: Value,
-    /// What a primitive has made already and needs after it was outside: collections go on meanwhile.
+    /// A value that a primitive has made and needs after a call outside Lisp, during which
+    /// collections may run.
     pub held: Value,
-    /// What a primitive needs after a [pause](crate::heap::pause); empty otherwise.
+    /// Values that a primitive needs after a [pause](crate::heap::pause); otherwise empty.
     pub(super) paused: Vec<Value>,
-    /// What is needed after work with pauses, by who called it; the innermost last.
+    /// Values that callers need after work with pauses; the innermost caller's last.
     pub(super) kept: Vec<Value>,
-    /// For tests: what is called at each pause, instead of waiting.
+    /// For tests: called at each pause instead of waiting.
     pub at_pause: Option<fn(&mut Mutator) -> Result<()>>,
-    /// The machine that is in a call which may go outside, or pause.
+    /// The machine whose current call may go outside Lisp, or pause.
     pub lender: Lender,
-    /// The system, where there is one.
+    /// The system, if there is one.
     pub host: Option<Arc<dyn Host>>,
 }
 
@@ -131,7 +136,7 @@ impl Default for ThreadContext {
 }
 
 impl ThreadContext {
-    /// The value of a parameter object here.
+    /// The value of a parameter object in this environment.
     #[must_use]
     pub fn parameter(&self, parameter: Value) -> Value {
         let mut bindings = self.parameters;
@@ -144,26 +149,26 @@ impl ThreadContext {
         parameter.field(0).unwrap_or(Value::UNSPECIFIED)
     }
 
-    /// What a thread of this system begins with: no handlers, nothing wound.
+    /// The initial environment of a thread: no handlers, no `dynamic-wind` entries.
     #[must_use]
     pub fn of_thread(thread: Value, parameters: Value, host: Option<Arc<dyn Host>>) -> Self {
         Self { thread, parameters, host, ..Self::default() }
     }
 
-    /// What a thread started here begins with: the same parameters.
+    /// The initial environment of a thread started from here: it inherits the parameters.
     #[must_use]
     pub fn inherited(&self, thread: Value) -> Self {
         Self::of_thread(thread, self.parameters, self.host.clone())
     }
 
-    /// Whether somebody wants the thread to stand.
+    /// Whether the thread must stop at a safepoint.
     #[inline]
     pub(super) fn is_wanted(&self) -> bool {
         self.at_pause.is_some()
             || self.host.as_ref().is_some_and(|host| host.is_wanted(self.thread))
     }
 
-    /// Who pays for what it takes.
+    /// The account that pays for the thread's memory.
     #[must_use]
     pub fn account(&self) -> Option<Arc<Account>> {
         self.host.as_ref()?.account(self.thread)
@@ -178,7 +183,7 @@ impl ThreadContext {
     /// Runs `work`, which touches nothing of Lisp, while collections go by.
     ///
     /// # Panics
-    /// The host does not run it.
+    /// If the host does not run `work`.
     pub fn outside<T>(&self, time: Time, work: impl FnOnce() -> T) -> T {
         let Some(host) = &self.host else { return work() };
         let (mut work, mut result) = (Some(work), None);
@@ -187,10 +192,10 @@ impl ThreadContext {
                 result = Some(work());
             }
         });
-        result.expect("a host runs what it is given")
+        result.expect("a host runs the work that it gets")
     }
 
-    /// Marks what it keeps.
+    /// Marks the values in this environment.
     pub fn trace(&self, marker: &mut Marker) {
         for value in [self.thread, self.winders, self.handlers, self.parameters, self.held] {
             marker.mark(value);
@@ -200,19 +205,19 @@ impl ThreadContext {
 }
 
 impl Mutator {
-    /// Runs `call`, which touches nothing of Lisp and may block in the kernel. Nothing that was got from this mutator stays but what its
-    /// context and its machine keep.
+    /// Runs `call`, which accesses nothing of Lisp and may block in the kernel. Afterwards only
+    /// values kept by the context and the machine are valid.
     ///
     /// ```compile_fail,E0502
     /// # use kyocho_heap::{heap::Mutator, value::Value};
     /// fn second(m: &mut Mutator, list: Value) -> Option<Value> {
     ///     let rest = m.unrooted(list).cdr()?;
-    ///     m.outside(|| ()); // a collection may go by
+    ///     m.outside(|| ()); // a collection may run here
     ///     Some(rest.car()?.value())
     /// }
     /// ```
     ///
-    /// Without the call in between it is right:
+    /// Without the call in between it compiles:
     ///
     /// ```
     /// # use kyocho_heap::{heap::Mutator, value::Value};
@@ -226,7 +231,8 @@ impl Mutator {
         self.context.outside(Time::Waiting, call)
     }
 
-    /// Does `work`, which touches nothing of Lisp, while collections go by; of its own only what is kept stays.
+    /// Runs `work`, which accesses nothing of Lisp and computes, while collections may run.
+    /// Afterwards only kept values are valid.
     pub fn apart<T>(&mut self, work: impl FnOnce() -> T) -> T {
         self.context.outside(Time::Computing, work)
     }

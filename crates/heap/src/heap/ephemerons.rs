@@ -1,4 +1,4 @@
-//! Ephemerons: a datum that is reachable while its key is, and from elsewhere (Hayes, 1997).
+//! Ephemerons: the datum is kept alive only while the key is reachable (Hayes, 1997).
 //!
 //! ```text
 //!   scanned --> pending --all else is marked, the key is not--> waiting --all is marked--> broken
@@ -6,8 +6,9 @@
 //!                  +--------------the key is marked----------------+
 //! ```
 //!
-//! An ephemeron comes to `pending` once when it is scanned and once when its key is found: a chain of n, each the key of the next,
-//! costs n log n in whatever order. Their keys never change, so that no key is younger than its ephemeron.
+//! An ephemeron becomes pending when it is scanned, and again when its key is marked. So a chain of
+//! n ephemerons, each datum the key of the next, costs n log n in any order. Keys never change, so
+//! no key is younger than its ephemeron.
 
 use crate::heap::object::Kind;
 use crate::heap::word::{self, WORD_BYTES};
@@ -16,23 +17,23 @@ use crate::value::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The key of a broken one.
+/// The key of a broken ephemeron.
 const BROKEN: Value = Value::ABSENT;
 
 const KEY: usize = 0;
 const DATUM: usize = 1;
 
-/// Addresses of keys that are not marked, and the ephemerons that have them.
+/// Addresses of unmarked keys, each with its ephemerons.
 pub(super) type Awaited = BTreeSet<(usize, usize)>;
 
-/// What marking has met.
+/// What a helper has found.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Ephemerons to be looked at when all else is marked.
+    /// Ephemerons to be examined when all else is marked.
     pending: Vec<Value>,
     /// Awaited keys that were marked.
     keys: Vec<usize>,
-    /// Guardians, to be looked at when there is nothing else.
+    /// Guardians to be examined last.
     guardians: Vec<Value>,
 }
 
@@ -44,7 +45,8 @@ impl Seen {
     }
 }
 
-/// Ephemerons that a marker has found. What is awaited changes while it marks alone, and not in the hands of those who help.
+/// The ephemerons that a marker has found. The set of awaited keys changes only while the maker
+/// marks alone; helpers have a fixed copy.
 #[derive(Debug, Default)]
 pub(super) struct Ephemerons {
     seen: Seen,
@@ -52,22 +54,22 @@ pub(super) struct Ephemerons {
 }
 
 impl Ephemerons {
-    /// One was scanned.
+    /// Records that an ephemeron was scanned.
     pub(super) fn scanned(&mut self, ephemeron: Value) {
         self.seen.pending.push(ephemeron);
     }
 
-    /// A guardian was scanned.
+    /// Records that a guardian was scanned.
     pub(super) fn guardian(&mut self, guardian: Value) {
         self.seen.guardians.push(guardian);
     }
 
-    /// The guardians that were scanned since the last time.
+    /// The guardians scanned since the last call.
     pub(super) fn take_guardians(&mut self) -> Vec<Value> {
         core::mem::take(&mut self.seen.guardians)
     }
 
-    /// One to look at: all is marked but what hangs on those.
+    /// A pending ephemeron. Everything else reachable is marked.
     pub(super) fn next(&mut self) -> Option<Value> {
         for key in core::mem::take(&mut self.seen.keys) {
             self.retry(key);
@@ -75,13 +77,13 @@ impl Ephemerons {
         self.seen.pending.pop()
     }
 
-    /// Its key, an object of the heap, is not marked yet.
+    /// Makes an ephemeron wait for its key, an unmarked heap object.
     pub(super) fn wait(&mut self, ephemeron: Value) {
         let awaited = Arc::make_mut(&mut self.awaited);
         awaited.insert((key_of(ephemeron).address(), ephemeron.address()));
     }
 
-    /// An object was marked: whoever waits for it is looked at again.
+    /// Records that an object was marked: ephemerons that wait for it become pending.
     pub(super) fn found(&mut self, value: Value) {
         let key = value.address();
         if self.awaited.range((key, 0)..=(key, usize::MAX)).next().is_some() {
@@ -89,7 +91,7 @@ impl Ephemerons {
         }
     }
 
-    /// Looks again at those that wait for a key.
+    /// Makes the ephemerons that wait for a key pending.
     fn retry(&mut self, key: usize) {
         let awaited = Arc::make_mut(&mut self.awaited);
         while let Some(&(key, ephemeron)) = awaited.range((key, 0)..=(key, usize::MAX)).next() {
@@ -98,78 +100,80 @@ impl Ephemerons {
         }
     }
 
-    /// For one who helps.
+    /// The awaited keys, for a helper.
     pub(super) fn awaited(&self) -> Arc<Awaited> {
         Arc::clone(&self.awaited)
     }
 
-    /// Of one who helps.
+    /// Sets the awaited keys of a helper.
     pub(super) fn await_keys(&mut self, awaited: Arc<Awaited>) {
         self.awaited = awaited;
     }
 
-    /// Of one who helps: what it has met.
+    /// Returns what a helper has found.
     pub(super) fn take_seen(&mut self) -> Seen {
         core::mem::take(&mut self.seen)
     }
 
-    /// What others have met.
+    /// Adds what a helper has found.
     pub(super) fn see(&mut self, seen: Seen) {
         self.seen.add(seen);
     }
 
-    /// Breaks those that wait still.
+    /// Breaks the ephemerons that still wait.
     pub(super) fn break_waiting(&mut self) {
         for &(_, ephemeron) in &*core::mem::take(&mut self.awaited) {
-            // Nothing is marked any more: no barrier.
+            // Marking is over, so no barrier is needed.
             word::publish(ephemeron + WORD_BYTES * (KEY + 1), BROKEN.to_word());
             word::publish(ephemeron + WORD_BYTES * (DATUM + 1), Value::FALSE.to_word());
         }
     }
 }
 
-/// Without keeping it: for the collector.
+/// The key, without keeping it alive: for the collector.
 pub(super) fn key_of(ephemeron: Value) -> Value {
     ephemeron.field_at(KEY)
 }
 
-/// Without keeping it: for the collector.
+/// The datum, without keeping it alive: for the collector.
 pub(super) fn datum_of(ephemeron: Value) -> Value {
     ephemeron.field_at(DATUM)
 }
 
 impl Mutator {
-    /// An ephemeron.
+    /// A new ephemeron.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn ephemeron(&mut self, key: Value, datum: Value) -> Result<Value, OutOfMemory> {
         let ephemeron = self.object_of(Kind::Ephemeron, &[key, datum])?;
-        // A marker that comes by need not know that the ephemeron is younger than its cycle.
+        // A marker that scans the ephemeron need not know that it is younger than the cycle.
         barrier::keep(key);
         Ok(ephemeron)
     }
 }
 
 impl Value {
-    /// The key of an ephemeron, kept from now on; none where it is broken, or this is none.
+    /// The key of an ephemeron; `None` if it is broken, or this is not an ephemeron. The cycle in
+    /// progress keeps the key alive.
     pub fn ephemeron_key(self) -> Option<Self> {
         self.ephemeron_field(KEY)
     }
 
-    /// The datum of an ephemeron, kept from now on; none where it is broken, or this is none.
+    /// The datum of an ephemeron; `None` if it is broken, or this is not an ephemeron. The cycle in
+    /// progress keeps the datum alive.
     pub fn ephemeron_datum(self) -> Option<Self> {
         self.ephemeron_field(DATUM)
     }
 
-    /// Gives a whole ephemeron another datum.
+    /// Replaces the datum of an ephemeron that is not broken.
     pub fn set_ephemeron_datum(self, datum: Self) {
         if self.is_kind(Kind::Ephemeron) && !self.ephemeron_is_broken() {
             self.set_field_at(DATUM, datum);
         }
     }
 
-    /// Whether the key of this ephemeron was found garbage.
+    /// Whether this ephemeron is broken.
     pub fn ephemeron_is_broken(self) -> bool {
         self.is_kind(Kind::Ephemeron) && self.field_at(KEY) == BROKEN
     }

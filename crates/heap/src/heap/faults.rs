@@ -1,23 +1,24 @@
-//! Faults for tests: at each step of a collection, the kernel thread that makes it may be killed, or panic.
+//! Fault injection for tests: the kernel thread that collects may be killed, or panic, at any step
+//! of a collection.
 //!
-//! Outside of tests nothing is ever armed, and a step is a load and a branch.
+//! Outside of tests no fault is armed, and a step costs a load and a branch.
 
 use super::Heap;
 use core::fmt;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What befalls who comes to the step.
+/// The injected fault.
 type Fault = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
 struct Armed {
     fault: Option<Fault>,
-    /// Steps until then.
+    /// Steps until the fault.
     left: usize,
 }
 
-/// A fault that waits for its step.
+/// An armed fault, if any.
 #[derive(Default)]
 pub struct Faults {
     is_armed: AtomicBool,
@@ -31,10 +32,10 @@ impl fmt::Debug for Faults {
 }
 
 impl Heap {
-    /// For tests: what befalls who helps.
+    /// For tests: the faults of helpers.
     ///
     /// # Panics
-    /// The heap has no helpers.
+    /// If the heap has no helpers.
     #[must_use]
     pub fn helpers_faults(&self) -> &Faults {
         &self.team.as_ref().expect("there are helpers").faults
@@ -46,19 +47,19 @@ impl Faults {
         self.armed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After so many steps this happens, once.
+    /// Arms a fault: it occurs once, after `left` steps.
     pub fn arm(&self, left: usize, fault: impl Fn() + Send + Sync + 'static) {
         *self.lock() = Armed { fault: Some(Arc::new(fault)), left };
         self.is_armed.store(true, Ordering::Release);
     }
 
-    /// Whether it is still to come.
+    /// Whether the fault has not occurred yet.
     #[must_use]
     pub fn is_armed(&self) -> bool {
         self.lock().fault.is_some()
     }
 
-    /// Somebody begins a step.
+    /// Called when a step begins.
     #[inline]
     pub(crate) fn step(&self) {
         if self.is_armed.load(Ordering::Acquire) {

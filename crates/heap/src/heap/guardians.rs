@@ -1,13 +1,16 @@
-//! Guardians: whoever registers an object with one is given it when nothing else leads to it any more (Dybvig, Bruggeman, Eby, 1993).
+//! Guardians: an object registered with a guardian is returned by it once the object is otherwise
+//! unreachable (Dybvig, Bruggeman, Eby, 1993).
 //!
 //! ```text
-//!   watched --out of reach, while the guardian is not--> saved: reachable by the guardian --taken--> the program's again
+//!   watched --unreachable, while the guardian is reachable--> saved: reachable through the guardian --taken--> the program's again
 //! ```
 //!
-//! What is watched is not kept by that. When all that is reachable is marked, ephemerons included, what guardians watch and was not found is
-//! saved, all of it at once, and marked with what it leads to; guardians found only then save theirs after. So an ephemeron whose key was saved stays
-//! whole, until the key was taken and let go. A guardian that is out of reach saves nothing. It is looked at once a collection, with what it watches,
-//! while the threads stand.
+//! Watching does not keep an object alive. When all reachable objects are marked, ephemerons
+//! included, all unmarked watched objects become saved at once. They are then marked with
+//! everything reachable from them. Guardians found only by this marking save their objects
+//! afterwards. So an ephemeron whose key was saved is not broken before the key has been taken and
+//! has become unreachable again. An unreachable guardian saves nothing. Each guardian with its
+//! objects is examined once in a collection, while the world is stopped.
 
 use crate::heap::marker::Marker;
 use crate::heap::{ForeignObject, Mutator, barrier};
@@ -18,14 +21,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
 struct State {
-    /// The guardian itself, known when it is made.
+    /// The guardian as a value, set once it exists.
     me: Option<Value>,
     watched: Vec<Value>,
-    /// What was found out of reach, in the order in which it was registered.
+    /// Saved objects, in order of registration.
     saved: VecDeque<Value>,
 }
 
-/// A guardian as Lisp holds it.
+/// A guardian as Lisp refers to it.
 #[derive(Debug, Default)]
 pub struct Guardian(Mutex<State>);
 
@@ -34,14 +37,15 @@ impl Guardian {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Watches over an object. It is noted as one that is reachable now: a collection that goes on does not take it for garbage.
+    /// Registers an object. The object counts as reachable now, so a cycle in progress does not
+    /// find it garbage.
     ///
     /// # Errors
-    /// When the heap's limit is reached; the thread is to end, or to stop.
+    /// The heap's limit is reached; or the thread must end or stop.
     pub fn watch(&self, m: &Mutator, object: Value) -> Result<()> {
         let mut state = self.state();
         if state.watched.len() == state.watched.capacity() {
-            // It doubles; and all may have to be saved.
+            // The vector doubles, and all of its objects may have to be saved.
             m.charge(2 * size_of::<Value>() * state.watched.len().max(4))?;
         }
         state.watched.push(object);
@@ -49,14 +53,14 @@ impl Guardian {
         Ok(())
     }
 
-    /// An object that was out of reach, if there is one.
+    /// A saved object, if there is one.
     pub fn take(&self) -> Option<Value> {
         let taken = self.state().saved.pop_front()?;
         barrier::overwrite(|| taken);
         Some(taken)
     }
 
-    /// Saves what `is_live` does not know; adds it to `found`.
+    /// Saves the objects for which `is_live` is false, and adds them to `found`.
     fn save(&self, is_live: impl Fn(Value) -> bool, found: &mut Vec<Value>) {
         let mut state = self.state();
         let State { watched, saved, .. } = &mut *state;
@@ -89,10 +93,10 @@ impl ForeignObject for Guardian {
 }
 
 impl Mutator {
-    /// A guardian that watches nothing.
+    /// A guardian without objects.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// Out of memory.
     pub fn guardian(&mut self) -> Result<Value> {
         let guardian = self.foreign(Box::new(Guardian::default()))?;
         if let Some(object) = guardian.as_foreign::<Guardian>() {
@@ -103,7 +107,8 @@ impl Mutator {
 }
 
 impl Marker {
-    /// Saves what guardians watch and nothing else leads to. All else is marked, and the world is stopped.
+    /// Saves watched objects that are otherwise unreachable. All else is marked, and the world is
+    /// stopped.
     pub(super) fn save_guarded(&mut self) {
         loop {
             let guardians = self.take_guardians();

@@ -1,7 +1,8 @@
-//! From a datum to a value: quoted constants, and what `read` returns.
+//! From a datum to a value: quoted constants, and the results of `read`.
 //!
-//! Iterative, with explicit stacks: a datum may be nested deeper than a small thread's stack. A
-//! reference to a label that is still being built is a placeholder, replaced at the end.
+//! Iterative with explicit stacks, because a datum may be nested deeper than a thread's stack
+//! allows. A reference to a label whose datum is not finished is a placeholder, which is replaced
+//! at the end.
 
 use crate::heap::object::{FLAG_IMMUTABLE, Kind};
 use crate::heap::pause::{PART, parts};
@@ -13,32 +14,34 @@ use std::collections::{HashMap, HashSet};
 
 enum Step<'a> {
     Build(&'a Datum),
-    /// What comes after so many items of a list, which lie on the results.
+    /// The rest of a list, after so many items that are on the result stack.
     Rest(&'a Datum, usize),
-    /// So many items lie on the results, and the tail above them.
+    /// A list: so many items are on the result stack, below its tail.
     List(usize),
-    /// A vector of whose elements so many lie on the results.
+    /// A vector, of which so many elements are on the result stack.
     Elements(&'a [Datum], usize),
     EndLabel(u64),
 }
 
 #[derive(Default)]
 struct Labels {
-    /// A label's value; its placeholder while it is being built.
+    /// The value of each label; a placeholder while it is under construction.
     known: HashMap<u64, Value>,
     replacements: HashMap<Value, Value>,
 }
 
 impl Mutator {
-    /// The value that `datum` writes, new and the caller's to change. A reference to a label that nobody defined is unspecified.
+    /// A new, mutable value for `datum`. A reference to an undefined label becomes the unspecified
+    /// value.
     ///
     /// # Errors
-    /// When the heap's limit is reached; the thread is to end, or to stop.
+    /// The heap's limit is reached; or the thread must end or stop.
     pub fn literal(&mut self, datum: &Datum) -> Result {
         self.keeping(&[], |m| m.literal_with(datum, 0))
     }
 
-    /// The same as a constant of a program: mutators refuse its pairs, strings, vectors and bytevectors.
+    /// As [`Mutator::literal`], for a constant of a program: its pairs, strings, vectors and
+    /// bytevectors are immutable.
     ///
     /// # Errors
     /// As [`Mutator::literal`].
@@ -46,7 +49,8 @@ impl Mutator {
         self.keeping(&[], |m| m.literal_with(datum, FLAG_IMMUTABLE))
     }
 
-    /// `flags` are those of the strings, vectors and bytevectors; pairs, which have none, say the same by their tag. Keeps the labels' values.
+    /// `flags` are set in strings, vectors and bytevectors. Pairs have no flags; their tag says the
+    /// same. Keeps the labels' values alive.
     fn literal_with(&mut self, datum: &Datum, flags: u8) -> Result {
         let mut labels = Labels::default();
         let mut steps = vec![Step::Build(datum)];
@@ -100,7 +104,7 @@ impl Mutator {
         labels.replace_in(self, value)
     }
 
-    /// Makes a list of so many of the last results, below its tail.
+    /// Makes a list of the last `items` results below its tail.
     fn literal_list(&mut self, items: usize, results: &mut Vec<Value>, flags: u8) -> Result<()> {
         let is_constant = flags & FLAG_IMMUTABLE != 0;
         let made = |pair: Value| if is_constant { pair.into_literal_pair() } else { pair };
@@ -130,7 +134,7 @@ impl Mutator {
             DatumKind::Alias(alias) => Value::symbol(alias.of.symbol()),
             DatumKind::Number(number) => self.literal_number(number)?,
             DatumKind::Bytevector(bytes) => flagged(self.bytevector(bytes)?, flags),
-            // What has parts is not made here.
+            // Data with parts are made elsewhere.
             DatumKind::Nil
             | DatumKind::Pair(..)
             | DatumKind::Vector(_)
@@ -172,16 +176,17 @@ fn flagged(value: Value, flags: u8) -> Value {
 }
 
 impl Labels {
-    /// The label's value is complete: its placeholder stands for it from now on.
+    /// Sets the finished value of a label; its placeholder now refers to it.
     fn define(&mut self, label: u64, value: Value) {
         if let Some(placeholder) = self.known.insert(label, value) {
             self.replacements.insert(placeholder, value);
         }
     }
 
-    /// What stands for `value`: the end of its chain of placeholders.
+    /// The value at the end of a chain of placeholders.
     fn resolve(&self, mut value: Value) -> Value {
-        // A label of nothing but itself, `#0=#0#`, is a chain without an end: bounded by the count.
+        // A label defined as itself, `#0=#0#`, is a chain without an end, so the number of steps is
+        // bounded.
         for _ in 0..=self.replacements.len() {
             match self.replacements.get(&value) {
                 Some(&next) => value = next,
@@ -191,7 +196,7 @@ impl Labels {
         Value::UNSPECIFIED
     }
 
-    /// Replaces the placeholders in everything `root` reaches.
+    /// Replaces the placeholders in everything reachable from `root`.
     fn replace_in(&self, m: &mut Mutator, root: Value) -> Result {
         let root = self.resolve(root);
         let mut seen = HashSet::new();

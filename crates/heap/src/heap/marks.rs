@@ -1,13 +1,14 @@
-//! Side tables of the mark-region heap: one bit a granule, one bit a line.
+//! Side tables of the mark-region heap: one bit for each granule, one bit for each line.
 //!
-//! A line of 128 bytes is eight granules, so one byte of the start bitmap: the line is free when
-//! that byte is zero and no object that began before reaches into it (`covered`). Pairs, the most
-//! frequent objects, touch the start bitmap alone.
+//! A line of 128 bytes is eight granules: one byte of the start bitmap. A line is free if that byte
+//! is zero and no object that began before it extends into it (`covered`). Pairs, the most frequent
+//! objects, need only the start bitmap.
 //!
-//! Several may mark at a time: who does so *beside* others sets bits by one atomic step, who is alone by a load and a store. Nothing else is
-//! ordered by them.
+//! Several markers may set bits at the same time, each with one atomic operation
+//! (`Company::Beside`). A marker that is alone uses a load and a store. The bits order no other
+//! memory accesses.
 //!
-//! Pure: addresses are offsets from the heap's base, nothing here reads Lisp memory.
+//! Pure: addresses are offsets from the heap's base, and nothing here reads Lisp memory.
 
 use crate::heap::object::GRANULE_BYTES;
 use core::ops::Range;
@@ -23,29 +24,30 @@ pub(crate) const LINES: usize = BLOCK_BYTES / LINE_BYTES;
 const STARTS_WORDS: usize = BLOCK_BYTES / GRANULE_BYTES / 64;
 const COVERED_WORDS: usize = LINES / 64;
 
-/// By byte of the word: whether any of its bits is set.
+/// For each byte of the word: whether any of its bits is set.
 fn bytes_set(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    // The high bit of each byte says whether the byte is not zero; the product gathers them in the highest byte.
+    // The high bit of each byte becomes 1 if the byte is not zero; the product gathers these bits
+    // in the highest byte.
     let high = (((word & LOW) + LOW) | word) & !LOW;
     (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// Who else marks at the same time.
+/// Whether other markers run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Company {
     Alone,
     Beside,
 }
 
-/// Marks of all blocks that were ever used.
+/// The marks of all blocks that were ever used.
 #[derive(Debug, Default)]
 pub struct Marks {
     starts: Vec<AtomicU64>,
     covered: Vec<AtomicU64>,
 }
 
-/// Sets bits; whether none of them was set. Where they are, nothing is written.
+/// Sets bits. Returns whether all of them were clear; writes nothing if they are set.
 #[inline(always)]
 fn set_bits(word: &AtomicU64, bits: u64, company: Company) -> bool {
     let before = word.load(Ordering::Relaxed);
@@ -67,31 +69,32 @@ fn load(word: &AtomicU64) -> u64 {
 }
 
 impl Marks {
-    /// Makes the tables reach `blocks` blocks.
+    /// Extends the tables to `blocks` blocks.
     pub(crate) fn extend_to(&mut self, blocks: usize) {
         self.starts.resize_with(blocks * STARTS_WORDS, AtomicU64::default);
         self.covered.resize_with(blocks * COVERED_WORDS, AtomicU64::default);
     }
 
-    /// How many bytes of the heap the tables reach.
+    /// How many bytes of the heap the tables cover.
     pub(crate) fn reach_bytes(&self) -> usize {
         self.starts.len() / STARTS_WORDS * BLOCK_BYTES
     }
 
-    /// Forgets all marks.
+    /// Clears all marks.
     pub(crate) fn clear(&mut self) {
         self.starts.iter_mut().for_each(|word| *word.get_mut() = 0);
         self.covered.iter_mut().for_each(|word| *word.get_mut() = 0);
     }
 
-    /// Forgets the marks of one block.
+    /// Clears the marks of one block.
     pub(crate) fn clear_block(&self, block: usize) {
         let starts = &self.starts[block * STARTS_WORDS..][..STARTS_WORDS];
         let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];
         starts.iter().chain(covered).for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
-    /// Marks the object that starts at `offset`; `true` when it was not marked before: to one of those who mark it.
+    /// Marks the object that starts at `offset`. Returns `true` if it was not marked before; of
+    /// several concurrent markers, exactly one gets `true`.
     #[inline(always)]
     pub(crate) fn set(&self, offset: usize, company: Company) -> bool {
         let granule = offset / GRANULE_BYTES;
@@ -104,8 +107,9 @@ impl Marks {
         load(&self.starts[granule / 64]) & 1 << (granule % 64) != 0
     }
 
-    /// Covers the lines beyond the first of an object of `bytes` at `offset`, as far as the tables reach: one made while a cycle goes on may
-    /// begin in a block that was there at its beginning and end in one that was not, which is covered whole at the cycle's end.
+    /// Covers the lines after the first of an object of `bytes` at `offset`, as far as the tables
+    /// reach. An object made during a cycle may begin in a block that existed when the cycle began,
+    /// and end in a newer block. A newer block is covered as a whole when the cycle ends.
     pub(crate) fn cover(&self, offset: usize, bytes: usize, company: Company) {
         let first = offset / LINE_BYTES + 1;
         let last = ((offset + bytes - 1) / LINE_BYTES).min(self.covered.len() * 64 - 1);
@@ -114,7 +118,7 @@ impl Marks {
         }
     }
 
-    /// Covers every line that these bytes touch.
+    /// Covers every line that these bytes overlap.
     pub(crate) fn cover_all(&self, offset: usize, bytes: usize, company: Company) {
         if bytes > 0 {
             let first = offset / LINE_BYTES;
@@ -123,8 +127,8 @@ impl Marks {
         }
     }
 
-    /// Whether nothing marked lies in the block: no object starts there, and none reaches into it from
-    /// the block before, as one may that was cut from a run of several blocks.
+    /// Whether the block contains no part of a marked object. An object cut from a run of several
+    /// blocks may extend into it from the block before.
     pub(crate) fn block_is_empty(&self, block: usize) -> bool {
         let starts = &self.starts[block * STARTS_WORDS..][..STARTS_WORDS];
         let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];

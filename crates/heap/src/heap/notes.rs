@@ -1,55 +1,60 @@
-//! Where threads note what they overwrite, and how the collector finds it: the protocol alone, whatever is noted.
+//! The buffers where threads record overwritten values, and how the collector finds them: the
+//! protocol alone, for any kind of value.
 //!
 //! ```text
-//!  thread      note ──► its own buffer ── full ──► sorted: to the heap that the value lies in
-//!  collector   raise ──► take, ... (threads run) ──► take (they stand) ──► lower
+//!  thread      note ──► its own buffer ── full ──► sorted: to the heap that contains the value
+//!  collector   raise ──► take, ... (threads run) ──► take (they are stopped) ──► lower
 //! ```
 //!
-//! A thread locks its own buffer alone, which nobody else wants but a collector that takes: threads do not wait for each other. The list of heaps
-//! is locked once for a whole buffer.
+//! A thread locks only its own buffer, which no other thread locks except a collector in `take`. So
+//! threads do not wait for each other. The list of heaps is locked once for a whole buffer.
 //!
-//! **Invariant:** what was noted before the threads were stopped is found by the [`take`](Notes::take) that follows, whichever buffers it is in: a
-//! buffer is emptied under the lock of the list, so a value is in a buffer or with its heap when a collector looks.
-//! **Invariant:** what was noted for a cycle is not found by a later one, by which it may be freed: `raise` empties all buffers first.
+//! **Invariant:** a value noted before the threads were stopped is found by the following
+//! [`take`](Notes::take), whichever buffer it is in. A buffer is emptied under the lock of the
+//! list, so a collector finds each value in a buffer or with its heap.
+//! **Invariant:** a value noted for one cycle is not found by a later one, because it may be freed
+//! by then: `raise` empties all buffers first.
 //!
-//! Bounds: a buffer holds `buffer_max` values; of what is with a heap, the collector is hurried to mark it. Lock order: the list, then a buffer. Modelled in `tests/models`.
+//! Bounds: a buffer has at most `buffer_max` values. If too many values are with a heap, the
+//! collector is hurried to mark them. Lock order: the list, then a buffer. Modelled in
+//! `tests/models`.
 
 use core::ops::Range;
 use kyocho_sys::prim::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::Arc;
 
-/// Values that wait to be marked, when the collector is hurried.
+/// The collector is hurried when this many values wait to be marked.
 const NOTED_MAX: usize = 1 << 20;
 
-/// Has the collector finish with the world stopped.
+/// Makes the collector finish with the world stopped.
 pub(crate) type Hurry = Box<dyn Fn() + Send>;
 
-/// What can be noted: it lies somewhere.
+/// A value that can be noted: it has an address.
 pub(crate) trait Noted: Copy {
     fn address(self) -> usize;
 }
 
-/// What one thread has noted and no collector has seen.
+/// The values that one thread has noted and no collector has taken.
 #[derive(Debug)]
 pub(crate) struct Buffer<V>(Mutex<Vec<V>>);
 
-/// What one heap's threads have noted.
+/// The values noted for one heap.
 struct OfHeap<V> {
     addresses: Range<usize>,
     values: Vec<V>,
     hurry: Hurry,
 }
 
-/// The heaps that are marked beside their threads, and the buffers of all threads.
+/// The heaps in concurrent marking, and the buffers of all threads.
 struct List<V> {
     heaps: Vec<OfHeap<V>>,
     buffers: Vec<Arc<Buffer<V>>>,
 }
 
-/// All that is noted.
+/// All noted values.
 pub(crate) struct Notes<V> {
     list: Mutex<List<V>>,
-    /// Values in a buffer at most.
+    /// Most values in a buffer.
     buffer_max: usize,
 }
 
@@ -58,7 +63,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<V: Noted> List<V> {
-    /// Gives each value to the heap that it lies in. Of a heap that is not being marked nothing is kept.
+    /// Adds each value to the heap that contains it. Drops values of heaps that are not being
+    /// marked.
     fn sort(&mut self, values: impl IntoIterator<Item = V>) {
         for value in values {
             let address = value.address();
@@ -85,26 +91,26 @@ impl<V: Noted> List<V> {
 }
 
 impl<V: Noted> Notes<V> {
-    /// None, and no heap; buffers hold so many values at most.
+    /// No notes and no heaps. Each buffer has at most `buffer_max` values.
     pub(crate) fn new(buffer_max: usize) -> Self {
         Self { list: Mutex::new(List { heaps: Vec::new(), buffers: Vec::new() }), buffer_max }
     }
 
-    /// A buffer for a thread that begins.
+    /// A buffer for a new thread.
     pub(crate) fn enlist(&self) -> Arc<Buffer<V>> {
         let buffer = Arc::new(Buffer(Mutex::new(Vec::new())));
         lock(&self.list).buffers.push(Arc::clone(&buffer));
         buffer
     }
 
-    /// The thread ends; what it has noted stays.
+    /// Removes the buffer of a thread that ends. Its notes stay.
     pub(crate) fn delist(&self, buffer: &Arc<Buffer<V>>) {
         let mut list = lock(&self.list);
         list.empty(buffer);
         list.buffers.retain(|other| !Arc::ptr_eq(other, buffer));
     }
 
-    /// A thread notes a value in its buffer.
+    /// Notes a value in the calling thread's buffer.
     pub(crate) fn note(&self, buffer: &Buffer<V>, value: V) {
         let is_full = {
             let mut values = lock(&buffer.0);
@@ -116,19 +122,20 @@ impl<V: Noted> Notes<V> {
         }
     }
 
-    /// A thread that has no buffer any more, or none yet, notes a value.
+    /// Notes a value of a thread that has no buffer, or no buffer any more.
     pub(crate) fn note_directly(&self, value: V) {
         lock(&self.list).sort([value]);
     }
 
-    /// From now on what lies at these addresses is kept. Threads that may note it stand.
+    /// Starts keeping notes of values at these addresses. All threads that may note one are
+    /// stopped.
     pub(crate) fn raise(&self, addresses: Range<usize>, hurry: Hurry) {
         let mut list = lock(&self.list);
         list.empty_all();
         list.heaps.push(OfHeap { addresses, values: Vec::new(), hurry });
     }
 
-    /// What was noted for the heap that begins at `start` since the last time.
+    /// The values noted since the last call for the heap that begins at `start`.
     pub(crate) fn take(&self, start: usize) -> Vec<V> {
         let mut list = lock(&self.list);
         list.empty_all();
@@ -136,7 +143,7 @@ impl<V: Noted> Notes<V> {
         heap.map(|heap| core::mem::take(&mut heap.values)).unwrap_or_default()
     }
 
-    /// The heap that begins at `start` is not being marked any more.
+    /// Stops keeping notes for the heap that begins at `start`.
     pub(crate) fn lower(&self, start: usize) {
         lock(&self.list).heaps.retain(|heap| heap.addresses.start != start);
     }

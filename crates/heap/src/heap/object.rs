@@ -20,7 +20,7 @@ use crate::value::Value;
 use core::ops::Range;
 use kyocho_syntax::symbol::Symbol;
 
-/// What an object is.
+/// The kinds of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -32,7 +32,7 @@ pub enum Kind {
     Ratio = kind_code(2),
     /// `[length fixnum][buffer]`.
     String = kind_code(3),
-    /// Raw characters: one byte each, or four where [`FLAG_WIDE`] is set.
+    /// Raw characters: one byte each, or four if [`FLAG_WIDE`] is set.
     Buffer = kind_code(4),
     /// Its elements.
     Vector = kind_code(5),
@@ -76,7 +76,8 @@ pub enum Kind {
     Condition = kind_code(24),
     /// `[live fixnum][values]`: only the first `live` values are traced.
     Segment = kind_code(25),
-    /// `[key][datum]`, neither of them traced: the datum is reachable while the key is; see `ephemerons.rs`.
+    /// `[key][datum]`, neither of them traced. The datum is reachable while the key is; see
+    /// `ephemerons.rs`.
     Ephemeron = kind_code(26),
     /// `[real part][imaginary part]`.
     Complex = kind_code(27),
@@ -124,23 +125,23 @@ impl Kind {
     }
 }
 
-/// A bignum is negative.
+/// The bignum is negative.
 pub const FLAG_NEGATIVE: u8 = 1 << 0;
-/// A buffer has four bytes a character.
+/// The buffer uses four bytes for a character.
 pub const FLAG_WIDE: u8 = 1 << 1;
-/// A literal: mutators refuse it.
+/// A literal, which cannot be changed.
 pub const FLAG_IMMUTABLE: u8 = 1 << 2;
-/// Free for the kind's owner.
+/// Its meaning depends on the kind.
 pub const FLAG_OWN: u8 = 1 << 3;
-/// Another one.
+/// A second flag of this sort.
 pub const FLAG_OWN_TOO: u8 = 1 << 4;
-/// The short spin bit of compound structures; see [`Value::try_lock`].
+/// The spin bit of compound structures; see [`Value::try_lock`].
 pub const FLAG_LOCKED: u8 = 1 << 7;
 
 const FLAGS_SHIFT: u32 = 8;
 const SIZE_SHIFT: u32 = 16;
 
-/// Bytes of the smallest piece of heap: a pair, or a header and one word.
+/// Bytes of the smallest unit of the heap: a pair, or a header and one word.
 pub const GRANULE_BYTES: usize = 16;
 
 /// The header word.
@@ -173,7 +174,7 @@ impl Header {
         self.0 & 0b111 == 0b111
     }
 
-    /// Whether it is that of an object of this kind.
+    /// Whether this is the header of an object of this kind.
     #[inline(always)]
     #[must_use]
     pub const fn is(self, kind: Kind) -> bool {
@@ -183,7 +184,7 @@ impl Header {
     /// The object's kind.
     ///
     /// # Panics
-    /// When this is no header: the heap is corrupt, and going on would spread it.
+    /// If this is not a header. The heap is then corrupt, and continuing would spread the damage.
     #[inline]
     #[must_use]
     pub fn kind(self) -> Kind {
@@ -203,7 +204,7 @@ impl Header {
         (self.0 >> SIZE_SHIFT) as usize
     }
 
-    /// Whether this is the header of a vector that may be written: one comparison for both.
+    /// Whether this is the header of a mutable vector: one comparison for both properties.
     #[inline(always)]
     const fn is_mutable_vector(self) -> bool {
         const MASK: u64 = 0xff | (FLAG_IMMUTABLE as u64) << FLAGS_SHIFT;
@@ -258,7 +259,7 @@ impl Value {
         }
     }
 
-    /// Writes the car; `false` where this is no pair, and where it is a literal's.
+    /// Writes the car; `false` if this is not a pair, or is immutable.
     #[inline(always)]
     #[must_use]
     pub fn set_car(self, new: Self) -> bool {
@@ -269,7 +270,7 @@ impl Value {
         self.is_mutable_pair()
     }
 
-    /// Writes the cdr; `false` where this is no pair, and where it is a literal's.
+    /// Writes the cdr; `false` if this is not a pair, or is immutable.
     #[inline(always)]
     #[must_use]
     pub fn set_cdr(self, new: Self) -> bool {
@@ -280,7 +281,7 @@ impl Value {
         self.is_mutable_pair()
     }
 
-    /// Writes both words of a pair that is still being made, a literal's too.
+    /// Writes both words of a pair under construction, even of an immutable one.
     pub fn fill_pair(self, car: Self, cdr: Self) {
         debug_assert!(self.is_pair(), "no pair: {self:?}");
         let pair = Self::pair_at(self.address());
@@ -302,7 +303,7 @@ impl Value {
     }
 }
 
-/// A value's place in the heap is about to be overwritten.
+/// Applies the write barrier to the value at `address`, which is about to be overwritten.
 #[inline(always)]
 fn overwrite(address: usize) {
     barrier::overwrite(|| Value::from_word(word::load(address)));
@@ -331,14 +332,14 @@ impl Value {
         self.is_object() && Header::at(self.address()).is(kind)
     }
 
-    /// The payload size of an object, in words; 0 for anything else.
+    /// The payload size of an object, in words; 0 for other values.
     #[inline(always)]
     #[must_use]
     pub fn size_words(self) -> usize {
         self.header().map_or(0, Header::words)
     }
 
-    /// The flags of an object; 0 for anything else.
+    /// The flags of an object; 0 for other values.
     #[inline]
     #[must_use]
     pub fn flags(self) -> u8 {
@@ -361,8 +362,8 @@ impl Value {
         }
     }
 
-    /// Takes the object's spin bit; `false` when another thread holds it. Never hold it across a
-    /// safepoint: the collector's world would not stop.
+    /// Takes the object's spin bit; `false` if another thread holds it. Never hold it across a
+    /// safepoint: a collector could wait for ever for the thread that spins.
     #[inline]
     #[must_use]
     pub fn try_lock(self) -> bool {
@@ -370,20 +371,20 @@ impl Value {
         self.is_object() && word::set_bits(self.address(), bit) & bit == 0
     }
 
-    /// Gives the spin bit back.
+    /// Releases the spin bit.
     #[inline]
     pub fn unlock(self) {
         self.clear_flags(FLAG_LOCKED);
     }
 
-    /// Payload word `i` as a value. It must be one that the kind says is a value.
+    /// Payload word `i` as a value. By the object's kind the word must be a value.
     #[inline(always)]
     #[must_use]
     pub fn field(self, i: usize) -> Option<Self> {
         if i < self.size_words() { Some(self.field_at(i)) } else { None }
     }
 
-    /// Writes payload word `i`; `false` where there is none.
+    /// Writes payload word `i`; `false` if it does not exist.
     #[inline(always)]
     #[must_use]
     pub fn set_field(self, i: usize, new: Self) -> bool {
@@ -394,8 +395,8 @@ impl Value {
         inside
     }
 
-    /// Payload word `i` of an object known to have one: what the machine has checked before, such
-    /// as a closure's free variables. A wrong `i` reads a neighbour.
+    /// Payload word `i` of an object known to have one: the machine has checked it before, for
+    /// example for a closure's free variables. A wrong `i` reads adjacent memory.
     #[inline(always)]
     pub fn field_at(self, i: usize) -> Self {
         debug_assert!(i < self.size_words(), "field {i} of {self:?}");
@@ -411,10 +412,10 @@ impl Value {
         word::publish(at, new.to_word());
     }
 
-    /// Payload word `i` as it stands.
+    /// Payload word `i` as a raw word.
     ///
     /// # Panics
-    /// When the object has no such word.
+    /// If the object has no such word.
     #[inline]
     #[must_use]
     pub fn payload_word(self, i: usize) -> u64 {
@@ -422,23 +423,23 @@ impl Value {
         word::load(self.address() + WORD_BYTES * (i + 1))
     }
 
-    /// Writes payload word `i`, a raw one.
+    /// Writes payload word `i` as a raw word.
     ///
     /// # Panics
-    /// When the object has no such word.
+    /// If the object has no such word.
     #[inline]
     pub fn set_payload_word(self, i: usize, new: u64) {
         assert!(i < self.size_words(), "payload word {i} of {self:?}");
         word::publish(self.address() + WORD_BYTES * (i + 1), new);
     }
 
-    /// Replaces payload word `i` where it still is `old`; otherwise what stands there.
+    /// Replaces payload word `i` if it is `old`.
     ///
     /// # Errors
     /// The value found instead of `old`.
     ///
     /// # Panics
-    /// When the object has no such word.
+    /// If the object has no such word.
     pub fn compare_and_set_field(self, i: usize, old: Self, new: Self) -> Result<(), Self> {
         assert!(i < self.size_words(), "payload word {i} of {self:?}");
         barrier::overwrite(|| old);
@@ -448,7 +449,7 @@ impl Value {
     }
 }
 
-/// Single kinds.
+/// Accessors of single kinds.
 impl Value {
     /// The number of a flonum.
     #[inline(always)]
@@ -461,7 +462,7 @@ impl Value {
         }
     }
 
-    /// The symbol, where this is one.
+    /// The symbol, if this is one.
     #[inline]
     #[must_use]
     pub fn as_symbol(self) -> Option<Symbol> {
@@ -483,7 +484,7 @@ impl Value {
         if i < self.vector_length()? { Some(self.field_at(i)) } else { None }
     }
 
-    /// Writes element `i` of a vector; `false` where there is none, and where it is a literal.
+    /// Writes element `i` of a vector; `false` if it does not exist, or the vector is immutable.
     #[inline(always)]
     #[must_use]
     pub fn vector_set(self, i: usize, new: Self) -> bool {

@@ -1,34 +1,36 @@
-//! What a policy of the collector may order, and how far it is obeyed: never beyond the heap's limit.
+//! The orders that a policy can give to the collector, and how far they are followed: never beyond
+//! the heap's limit.
 
 use crate::heap::cache_size::INTERVAL_NS;
 use crate::heap::{Heap, lock};
 use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The least that is handed out between two collections, whatever is ordered; or this part of what survived the last one.
+/// Least budget between two collections, whatever is ordered; a fraction of the surviving bytes if
+/// that is more.
 const BUDGET_BYTES_MIN: usize = 1 << 20;
 const BUDGET_FRACTION_MIN: usize = 64;
-/// Caches that last for longer are as large as they can be.
+/// Longest refill interval that has an effect: caches then have their maximal size.
 const REFILL_NS_MAX: usize = 1_000_000_000;
 
-/// Orders, each of which may be missing.
+/// Orders. Each may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
-    /// So much is handed out before the next collection, counted from the last one.
+    /// Bytes to be taken before the next collection, counted from the last one.
     pub budget_bytes: Option<usize>,
-    /// So much free memory is kept at collections; the rest is given back to the host.
+    /// Free bytes kept at collections. The rest is returned to the host.
     pub keep_bytes: Option<usize>,
-    /// So long shall what a thread gets at a time last.
+    /// Time that the cells of one request should last.
     pub refill_ns: Option<usize>,
 }
 
-/// Orders that hold until there are others.
+/// Orders that hold until they are replaced.
 #[derive(Debug)]
 pub(super) struct Standing {
     keep_bytes: AtomicUsize,
     refill_ns: AtomicU64,
 }
 
-/// As much as will be handed out before the next collection is kept.
+/// Keep as much as will presumably be taken before the next collection.
 const KEEP_EXPECTED: usize = usize::MAX;
 
 impl Default for Standing {
@@ -38,7 +40,7 @@ impl Default for Standing {
 }
 
 impl Heap {
-    /// Does as a policy orders.
+    /// Follows the orders of a policy.
     pub fn obey(&self, orders: &Orders) {
         if let Some(bytes) = orders.budget_bytes {
             let mut space = lock(&self.space);
@@ -56,7 +58,7 @@ impl Heap {
         }
     }
 
-    /// There is no policy any more.
+    /// Cancels the lasting orders: there is no policy any more.
     pub fn take_orders_back(&self) {
         let Standing { keep_bytes, refill_ns } = Standing::default();
         self.standing.keep_bytes.store(keep_bytes.into_inner(), Ordering::Relaxed);
@@ -66,7 +68,8 @@ impl Heap {
         space.set_budget(&self.limits, held_bytes);
     }
 
-    /// How much free memory a collection keeps, where so much is expected to be handed out before the next one.
+    /// How much free memory a collection keeps if `expected_bytes` will presumably be taken before
+    /// the next one.
     pub(super) fn kept_bytes(&self, expected_bytes: usize) -> usize {
         match self.standing.keep_bytes.load(Ordering::Relaxed) {
             KEEP_EXPECTED => expected_bytes,
@@ -74,7 +77,7 @@ impl Heap {
         }
     }
 
-    /// How long what a thread gets at a time shall last.
+    /// Time that the cells of one request should last.
     pub fn refill_ns(&self) -> u64 {
         self.standing.refill_ns.load(Ordering::Relaxed)
     }

@@ -1,55 +1,59 @@
-//! How markers share what is to be scanned, and know that nothing is left: the protocol alone, whatever a packet holds.
+//! How markers share work, and how they find out that none is left: the protocol alone, for any
+//! kind of packet.
 //!
 //! ```text
-//!  maker    give, give, ... ──► next_or_done: a packet that nobody took │ all is done │ others are at it still
+//!  maker    give, give, ... ──► next_or_done: a packet that no helper took │ all is done │ others are still busy
 //!  helper   take ──► give a part of it, ... ──► finish, with the rest if it is interrupted
 //! ```
 //!
-//! The maker makes the collection: one, who begins with the roots and learns when all is marked. Helpers come and go.
+//! The maker runs the collection: it begins with the roots and learns when all is marked. There is
+//! one maker. Helpers join and leave.
 //!
-//! **Invariant:** whatever is to be scanned is with the maker, in a packet, or with a helper that is counted as busy. A packet is taken and its taker
-//! counted in one step; what a helper leaves is put back in the step that counts it no more. So a maker that has nothing, and sees no packet
-//! and nobody busy, knows that all is marked.
+//! **Invariant:** everything still to be scanned is with the maker, in a packet, or with a helper
+//! counted as busy. Taking a packet and counting its taker is one step. Returning a helper's rest
+//! and discounting the helper is one step too. So if the maker has no work, and there is no packet
+//! and no busy helper, all is marked.
 //!
-//! Packets are at most as many as helpers: who cannot give keeps what he has. Modelled in `tests/models`.
+//! There are at most as many packets as helpers. A marker whose packet is refused keeps it.
+//! Modelled in `tests/models`.
 
 use core::time::Duration;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kyocho_sys::prim::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What a maker without work is told.
+/// The answer to a maker without work.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next<W, F> {
     /// A packet.
     Work(W),
-    /// All is done; what helpers have found since the last time.
+    /// All is done; the findings of helpers since the last call.
     Done(F),
-    /// Others are at it still.
+    /// Others are still busy.
     NotYet,
 }
 
 #[derive(Debug)]
 struct State<W, F> {
     packets: Vec<W>,
-    /// Helpers that hold work.
+    /// Helpers that have work.
     busy: usize,
     maker_waits: bool,
     found: F,
 }
 
-/// Packets of work, and who is at work.
+/// Packets of work, and the state of the helpers.
 #[derive(Debug)]
 pub(crate) struct Pool<W, F> {
     helpers_max: usize,
     state: Mutex<State<W, F>>,
     changed: Condvar,
-    /// Helpers at work and packets that wait for one, less a maker that waits. A hint.
+    /// Busy helpers plus waiting packets, minus one if the maker waits. A hint.
     engaged: AtomicUsize,
     is_given_up: AtomicBool,
 }
 
 impl<W, F: Default> Pool<W, F> {
-    /// For a maker and so many helpers at a time.
+    /// A pool for a maker and at most `helpers_max` helpers at a time.
     pub(crate) fn new(helpers_max: usize) -> Self {
         let state = State { packets: Vec::new(), busy: 0, maker_waits: false, found: F::default() };
         Self {
@@ -70,16 +74,16 @@ impl<W, F: Default> Pool<W, F> {
         self.engaged.store(engaged.saturating_sub(state.maker_waits.into()), Ordering::Relaxed);
     }
 
-    /// Whether somebody has nothing to do. A hint, at the cost of a load.
+    /// Whether a marker is without work. A hint, which costs a load.
     #[inline]
     pub(crate) fn wants_work(&self) -> bool {
         self.engaged.load(Ordering::Relaxed) < self.helpers_max
     }
 
-    /// Leaves a packet to whoever takes it.
+    /// Offers a packet to other markers.
     ///
     /// # Errors
-    /// With the packet, where enough wait already.
+    /// Returns the packet if enough of them wait already.
     pub(crate) fn give(&self, packet: W) -> Result<(), W> {
         let mut state = self.state();
         if state.packets.len() >= self.helpers_max || self.is_given_up() {
@@ -91,12 +95,13 @@ impl<W, F: Default> Pool<W, F> {
         Ok(())
     }
 
-    /// Whether a packet waits for somebody.
+    /// Whether a packet waits.
     pub(crate) fn has_packets(&self) -> bool {
         !self.state().packets.is_empty()
     }
 
-    /// A helper takes a packet, if there is one, and is busy until it says [`finish`](Self::finish).
+    /// Takes a packet for a helper, if there is one. The helper is busy until it calls
+    /// [`finish`](Self::finish).
     pub(crate) fn take(&self) -> Option<W> {
         let mut state = self.state();
         let packet = state.packets.pop()?;
@@ -105,7 +110,8 @@ impl<W, F: Default> Pool<W, F> {
         Some(packet)
     }
 
-    /// A helper that has taken a packet is busy no more. `rest` is what it was kept from doing; `tell` adds what it has found.
+    /// Ends the work of a helper on its packet. `rest` is work left over after an interruption;
+    /// `tell` adds the helper's findings.
     pub(crate) fn finish(&self, rest: Option<W>, tell: impl FnOnce(&mut F)) {
         let mut state = self.state();
         tell(&mut state.found);
@@ -115,7 +121,8 @@ impl<W, F: Default> Pool<W, F> {
         self.changed.notify_one();
     }
 
-    /// What a maker that has nothing left does next. Waits, on the kernel, until that is known or `patience` is over.
+    /// The next step of a maker without work. Blocks in the kernel until it is known, or `patience`
+    /// is over.
     pub(crate) fn next_or_done(&self, patience: Duration) -> Next<W, F> {
         let mut state = self.state();
         let mut is_patient = true;
@@ -149,13 +156,13 @@ impl<W, F: Default> Pool<W, F> {
         state
     }
 
-    /// Whether the maker has given up: helpers stop where they are.
+    /// Whether the maker has given up. Helpers then stop where they are.
     #[inline]
     pub(crate) fn is_given_up(&self) -> bool {
         self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// What was begun is not ended: nothing is left to do, and when this returns nobody is at it.
+    /// Gives the collection up: no work is left, and no helper is busy when this returns.
     pub(crate) fn give_up(&self) {
         let mut state = self.state();
         self.is_given_up.store(true, Ordering::Relaxed);

@@ -43,7 +43,7 @@ fn sum(mut list: Value) -> i64 {
 }
 
 #[test]
-fn objects_hold_what_they_were_made_of() {
+fn objects_contain_the_values_they_were_made_of() {
     let m = mutator(small());
     let pair = m.cons(Value::fixnum(1), Value::TRUE).unwrap();
     assert_eq!(pair.uncons(), Some((Value::fixnum(1), Value::TRUE)));
@@ -70,7 +70,7 @@ fn objects_hold_what_they_were_made_of() {
 }
 
 #[test]
-fn what_is_reachable_survives_a_collection_and_the_rest_is_reused() {
+fn reachable_objects_survive_a_collection_and_other_memory_is_reused() {
     let mut m = mutator(small());
     let kept = numbers(&mut m, 1000);
     for _ in 0..200 {
@@ -87,7 +87,7 @@ fn what_is_reachable_survives_a_collection_and_the_rest_is_reused() {
 }
 
 #[test]
-fn a_collection_that_is_given_up_leaves_alone_what_is_alive() {
+fn an_aborted_collection_frees_no_live_object() {
     let mut m = mutator(small());
     // Blocks with holes: every second list is garbage.
     let lists: Vec<Value> = (0..400).map(|_| numbers(&mut m, 100)).collect();
@@ -122,7 +122,7 @@ fn the_limit_is_an_error_and_a_collection_helps() {
 }
 
 #[test]
-fn an_object_across_two_blocks_holds_both() {
+fn an_object_across_two_blocks_keeps_both() {
     const WORDS: usize = 1200;
     let m = mutator(Limits {
         torture: Some(Torture { every: u64::MAX, phase: 1, beside: false }),
@@ -130,7 +130,7 @@ fn an_object_across_two_blocks_holds_both() {
     });
     let base = super::lock(&m.heap.space).base();
     let block_of = |address: usize| (address - base) / BLOCK_BYTES;
-    // One run of several blocks, side by side.
+    // One run of several adjacent blocks.
     m.heap.refill(&m.cells, 1, 5 * BLOCK_BYTES / GRANULE_BYTES).unwrap();
     let astride = core::iter::repeat_with(|| m.vector(WORDS, Value::TRUE).unwrap())
         .take(12)
@@ -158,7 +158,7 @@ fn an_object_larger_than_a_block_is_not_cut_from_a_cache() {
 }
 
 #[test]
-fn a_cache_is_given_exactly_what_was_asked() {
+fn a_cache_gets_exactly_as_much_as_requested() {
     let m = mutator(small());
     let cells = m.heap.cells(None);
     for want in [1, 2, 7, 100, 4096] {
@@ -215,7 +215,7 @@ fn foreign_objects_are_traced_and_dropped_once() {
 }
 
 #[test]
-fn memory_that_fell_free_goes_back_to_the_host() {
+fn freed_memory_is_returned_to_the_host() {
     let limits = Limits { bytes_max: 256 << 20, first_collection_bytes: 1 << 20, ..small() };
     let m = mutator(limits);
     let mut kept = Value::NIL;
@@ -233,7 +233,7 @@ fn memory_that_fell_free_goes_back_to_the_host() {
 }
 
 #[test]
-fn as_much_is_kept_as_was_taken_since_the_last_collection() {
+fn as_much_free_memory_is_kept_as_was_taken_since_the_last_collection() {
     let limits = Limits { bytes_max: 256 << 20, first_collection_bytes: 1 << 20, ..small() };
     let m = mutator(limits);
     for _ in 0..16 {
@@ -247,7 +247,7 @@ fn as_much_is_kept_as_was_taken_since_the_last_collection() {
 }
 
 #[test]
-fn absurd_sizes_are_out_of_memory() {
+fn excessive_sizes_are_out_of_memory() {
     let m = mutator(small());
     for size in [usize::MAX, usize::MAX / 8, 1 << 45, 1 << 40] {
         assert_eq!(m.vector(size, Value::NIL), Err(OutOfMemory));
@@ -257,7 +257,7 @@ fn absurd_sizes_are_out_of_memory() {
 }
 
 #[test]
-fn a_threads_unused_cells_come_back_when_it_ends() {
+fn a_threads_unused_cells_are_returned_when_it_ends() {
     let m = mutator(small());
     let used = |m: &Mutator| m.heap.statistics().used_bytes;
     for _ in 0..1000 {
@@ -267,8 +267,8 @@ fn a_threads_unused_cells_come_back_when_it_ends() {
     assert!(used(&m) <= 64 << 10, "{}", used(&m));
 }
 
-/// A cache full of runs of one cell, none next to another: as a heap that holds live lists gives
-/// them out.
+/// Fills a cache with runs of one cell, none adjacent to another, like those of a heap full of live
+/// lists.
 fn fill_with_short_runs(m: &Mutator) {
     let words = Arc::clone(m.cells.words());
     while words.room() > 0 {
@@ -280,31 +280,31 @@ fn fill_with_short_runs(m: &Mutator) {
 }
 
 #[test]
-fn one_refill_brings_a_run_that_is_long_enough() {
+fn one_refill_adds_a_run_that_is_long_enough() {
     for words in [6, 20, 500] {
         let m = mutator(small());
         fill_with_short_runs(&m);
         assert!(m.cells.try_object(Kind::Closure, 0, words).is_none());
-        m.heap.refill(&m.cells, words / 2 + 1, 16).expect("memory is plenty");
+        m.heap.refill(&m.cells, words / 2 + 1, 16).expect("there is enough memory");
         assert!(m.cells.try_object(Kind::Closure, 0, words).is_some(), "{words} words");
     }
 }
 
 #[test]
-fn a_run_is_found_behind_a_heap_full_of_holes_or_there_is_no_memory() {
+fn in_a_heap_full_of_holes_a_run_is_found_or_memory_is_out() {
     let m = mutator(small());
     let mut kept = Vec::new();
     while let Ok(pair) = m.cons(Value::NIL, Value::NIL) {
         kept.push(pair);
     }
-    // One pair of every line lives: each hole is shorter than a line.
+    // One pair in every line is alive, so each hole is shorter than a line.
     m.heap.collect(|marker| kept.iter().step_by(8).for_each(|&pair| marker.mark(pair)));
     let refilled = m.heap.refill(&m.cells, 64, 64);
     let made = m.cells.try_object(Kind::Closure, 0, 120);
     assert_eq!(refilled.is_ok(), made.is_some());
 }
 
-/// Holds bytes outside the heap, and a value.
+/// Has bytes outside the heap, and a value.
 #[derive(Debug)]
 struct Holder(Value);
 
@@ -320,8 +320,9 @@ impl ForeignObject for Holder {
 }
 
 #[test]
-fn what_is_alive_is_counted_once_however_small_the_mark_stack() {
-    // Rows that lead to pairs, vectors long and short, Rust objects and ephemerons, each side by side with others of its block.
+fn live_bytes_are_counted_once_whatever_the_size_of_the_mark_stack() {
+    // Rows that refer to pairs, vectors of several lengths, Rust objects and ephemerons, each
+    // adjacent to others in its block.
     let build = |m: &mut Mutator| {
         let rows: Vec<Value> = (0..200)
             .map(|i| {

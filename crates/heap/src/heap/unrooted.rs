@@ -1,24 +1,27 @@
-//! Values that nothing keeps, bounded by a lifetime.
+//! Values that are not rooted, bounded by a lifetime.
 //!
 //! ```text
 //!  &Mutator ── unrooted ──► Unrooted<'m> ── kept ──► Kept ── &mut Mutator: pause ──► Spared ── back ──► Unrooted<'m>
 //! ```
 //!
-//! Who has a `&Mutator` allocates, which never collects. What lets collections go by, a pause or going outside, takes a `&mut Mutator`: no
-//! [`Unrooted`] is left then. What is needed afterwards is named to the pause, and comes back from it.
+//! Allocation needs a `&Mutator` and never collects. Operations during which collections may run,
+//! such as a pause or going outside, need a `&mut Mutator`. So no [`Unrooted`] exists across them.
+//! A value that is needed afterwards is passed to the pause, which returns it.
 //!
-//! These types say nothing of a plain [`Value`]: an argument of a primitive, which its frame keeps, or what [`Unrooted::value`] has given.
+//! These types do not restrict a plain [`Value`], such as an argument of a primitive (kept by its
+//! frame), or the result of [`Unrooted::value`].
 
 use crate::heap::Mutator;
 use crate::value::Value;
 use core::marker::PhantomData;
 
-/// A value that nothing is known to keep: good as long as `'m`, the borrow of the mutator or machine that gave it. The compiler refuses one that
-/// is held while collections go by; see [`Mutator::outside`].
+/// A value that may not be rooted. It is valid during `'m`, the borrow of the mutator or machine
+/// that returned it. The compiler rejects code that holds it while collections may run; see
+/// [`Mutator::outside`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unrooted<'m>(Value, PhantomData<&'m ()>);
 
-/// A value that a pause shall keep.
+/// A value to be kept by a pause.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept(Value);
 
@@ -28,42 +31,43 @@ pub struct Kept(Value);
 pub struct Spared<const COUNT: usize>([Value; COUNT]);
 
 impl<'m> Unrooted<'m> {
-    /// What `owner` gives out.
+    /// A value that is valid while `owner` is borrowed.
     pub const fn new<T>(value: Value, _owner: &'m T) -> Self {
         Self(value, PhantomData)
     }
 
-    /// No object: it needs no keeping.
+    /// The empty list, which is not an object and needs no root.
     pub const NIL: Self = Self(Value::NIL, PhantomData);
 
-    /// The value without its bound: for what uses it at once, or puts it where the collector finds it.
+    /// The value without its bound. The caller uses it at once, or stores it where the collector
+    /// finds it.
     #[must_use]
     #[inline]
     pub const fn value(self) -> Value {
         self.0
     }
 
-    /// For a pause.
+    /// For passing to a pause.
     #[inline]
     pub const fn kept(self) -> Kept {
         Kept(self.0)
     }
 
-    /// The first of a pair, as [`Value::car`].
+    /// The car of a pair, as [`Value::car`].
     #[must_use]
     #[inline]
     pub fn car(self) -> Option<Self> {
         Some(Self(self.0.car()?, PhantomData))
     }
 
-    /// The rest of a pair, as [`Value::cdr`].
+    /// The cdr of a pair, as [`Value::cdr`].
     #[must_use]
     #[inline]
     pub fn cdr(self) -> Option<Self> {
         Some(Self(self.0.cdr()?, PhantomData))
     }
 
-    /// Both, as [`Value::uncons`].
+    /// Car and cdr, as [`Value::uncons`].
     #[must_use]
     #[inline]
     pub fn uncons(self) -> Option<(Self, Self)> {
@@ -73,12 +77,12 @@ impl<'m> Unrooted<'m> {
 }
 
 impl<const COUNT: usize> Spared<COUNT> {
-    /// For the pause alone, which has kept them.
+    /// Only for a pause, which has kept the values.
     pub const fn new(values: [Value; COUNT]) -> Self {
         Self(values)
     }
 
-    /// They are good again, until the next pause.
+    /// The values, valid again until the next pause.
     #[inline]
     pub fn back(self, m: &Mutator) -> [Unrooted<'_>; COUNT] {
         self.0.map(|value| m.unrooted(value))
@@ -86,7 +90,7 @@ impl<const COUNT: usize> Spared<COUNT> {
 }
 
 impl Kept {
-    /// For the pause alone.
+    /// Only for a pause.
     #[inline]
     pub const fn value(self) -> Value {
         self.0

@@ -1,13 +1,14 @@
-//! Every access to the memory of Lisp objects: aligned words and bytes, each read and written
+//! All accesses to the memory of Lisp objects: aligned words and bytes, read and written
 //! atomically.
 //!
-//! Lisp threads run in parallel over one heap and may race on any field. Atomic accesses make such
-//! a race give an old or a new word, never a torn one and never undefined behaviour; on x86-64 each
-//! is a plain `mov`. Publishing stores are `Release` and loads are `Relaxed`: the reader's address
-//! depends on the word it loaded, so whoever sees an object's address sees its header.
+//! Lisp threads run in parallel over one heap and may race on any field. With atomic accesses a
+//! race yields an old or a new word, never a torn one and never undefined behaviour. On x86-64 each
+//! access is a plain `mov`. Publishing stores are `Release` and loads are `Relaxed`. The address
+//! that a reader uses depends on the word that it loaded, so a reader that sees an object's address
+//! also sees its header.
 //!
 //! Invariant (from `value`): addresses passed here come from live `Value`s, free cells of a cache,
-//! or ranges that the heap has reserved; all of them lie in a heap's mapping.
+//! or ranges that the heap has reserved. All of them are in a heap's mapping.
 #![expect(unsafe_code, reason = "the one place where heap addresses become pointers")]
 
 use crate::heap::foreign::ForeignObject;
@@ -33,25 +34,26 @@ pub(crate) fn load(address: usize) -> u64 {
     word(address).load(Ordering::Relaxed)
 }
 
-/// Writes a word of an object that no other thread knows yet.
+/// Writes a word of an object that no other thread can access yet.
 #[inline(always)]
 pub(crate) fn initialise(address: usize, new: u64) {
     word(address).store(new, Ordering::Relaxed);
 }
 
-/// Writes a word of an object that others may see; what `new` points to is visible before it.
+/// Writes a word of an object that other threads may access. The object that `new` points to
+/// becomes visible before the word.
 #[inline(always)]
 pub(crate) fn publish(address: usize, new: u64) {
     word(address).store(new, Ordering::Release);
 }
 
-/// Replaces `old` by `new`, or returns what stands there instead.
+/// Replaces `old` by `new`. The error is the word found instead of `old`.
 #[inline]
 pub(crate) fn exchange(address: usize, old: u64, new: u64) -> Result<u64, u64> {
     word(address).compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
 }
 
-/// Sets the bits of `mask`, returns the word as it was.
+/// Sets the bits of `mask`. Returns the word as it was.
 #[inline]
 pub(crate) fn set_bits(address: usize, mask: u64) -> u64 {
     word(address).fetch_or(mask, Ordering::Acquire)
@@ -100,7 +102,7 @@ pub(crate) fn store_quarter(address: usize, new: u32) {
     quarter(address).store(new, Ordering::Relaxed);
 }
 
-/// The symbol whose data stands at `address`.
+/// The symbol that `value` points to; `None` if it is not a symbol.
 #[inline]
 pub(crate) fn symbol_at(value: Value) -> Option<Symbol> {
     if !value.is_symbol() {
@@ -110,12 +112,12 @@ pub(crate) fn symbol_at(value: Value) -> Option<Symbol> {
     Some(Symbol::from_data(unsafe { &*with_exposed_provenance::<SymbolData>(value.address()) }))
 }
 
-/// Moves a foreign object out of Rust's hands; the word stands for it until `foreign_take`.
+/// Moves a foreign object into a word, which owns it until `foreign_take`.
 pub(crate) fn foreign_into_word(object: Box<dyn ForeignObject>) -> u64 {
     Box::into_raw(Box::new(object)).expose_provenance() as u64
 }
 
-/// The foreign object of a word that `foreign_into_word` gave, for as long as the caller keeps the
+/// The foreign object of a word that `foreign_into_word` returned. Valid while the caller keeps the
 /// Lisp object alive: until its next safepoint.
 pub(crate) fn foreign_at<'a>(word: u64) -> Option<&'a dyn ForeignObject> {
     // SAFETY: a non-zero payload of a live foreign object is the address of a leaked
@@ -125,12 +127,13 @@ pub(crate) fn foreign_at<'a>(word: u64) -> Option<&'a dyn ForeignObject> {
     object.map(|object| &**object)
 }
 
-/// Takes a foreign object back. Each word is taken once: the sweep forgets the Lisp object with it.
+/// Takes a foreign object back. Each word is taken once, because the sweep forgets the Lisp object
+/// with it.
 pub(crate) fn foreign_take(word: u64) -> Option<Box<dyn ForeignObject>> {
     if word == 0 {
         return None;
     }
     let object = core::ptr::with_exposed_provenance_mut::<Box<dyn ForeignObject>>(word as usize);
-    // SAFETY: the word came from `Box::into_raw` and nobody else takes it.
+    // SAFETY: the word came from `Box::into_raw`, and each word is taken only once.
     Some(*unsafe { Box::from_raw(object) })
 }

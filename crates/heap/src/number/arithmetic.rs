@@ -1,7 +1,7 @@
-//! Sum, difference, product, quotient of two numbers.
+//! Sum, difference, product and quotient of two numbers.
 //!
-//! Fixnums first: two tagged integers are below 2^60 in magnitude, so a 64-bit sum cannot overflow.
-//! Then flonums with flonums or fixnums. Everything else leaves the tagged words.
+//! Fixnums come first: their magnitudes are below 2^60, so a 64-bit sum cannot overflow. Then come
+//! flonums with flonums or fixnums. Other numbers are unpacked from the tagged words.
 
 use super::{INTEGER_BITS_MAX, Number, check_bits, complex, integer, is_complex, is_number};
 use super::{Pause, parts, ratio, rectangular, short, store_short};
@@ -15,7 +15,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero;
 
-/// Two numbers brought to one representation.
+/// Two numbers converted to one representation.
 pub(super) enum Alike {
     Big(BigInt, BigInt),
     Ratio(BigRational, BigRational),
@@ -25,7 +25,7 @@ pub(super) enum Alike {
 /// `a + b`.
 ///
 /// # Errors
-/// One is no number; no memory; the result is too long.
+/// An operand is not a number; out of memory; the result is too long.
 #[inline]
 pub fn add(m: &mut Mutator, a: Value, b: Value) -> Result {
     if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
@@ -91,7 +91,7 @@ pub fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
     combine(m, "*", (a, b), |x, y, p| product(&x, &y, p), ratio::product, f64::mul)
 }
 
-/// `a / b`: exact operands give an exact result.
+/// `a / b`. Exact operands have an exact result.
 ///
 /// # Errors
 /// As [`add`]; `b` is an exact zero.
@@ -124,7 +124,7 @@ pub fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
 /// `-a`.
 ///
 /// # Errors
-/// `a` is no number; no memory.
+/// `a` is not a number; out of memory.
 pub fn negate(m: &mut Mutator, a: Value) -> Result {
     if is_complex(a) {
         let (real, imaginary) = parts(a);
@@ -140,7 +140,7 @@ pub fn negate(m: &mut Mutator, a: Value) -> Result {
     result.store(m)
 }
 
-/// Two flonums, or a flonum and a fixnum, as floats; none for anything else.
+/// Two flonums, or a flonum and a fixnum, as floats; `None` for other operands.
 #[inline(always)]
 #[must_use]
 pub fn reals(a: Value, b: Value) -> Option<(f64, f64)> {

@@ -1,5 +1,5 @@
-//! Order of numbers. Exact against inexact is compared exactly, so that `<` is transitive: a flonum
-//! is a binary fraction and has an exact value.
+//! Order of numbers. An exact and an inexact number are compared exactly, so that `<` is
+//! transitive. This is possible because a flonum is a binary fraction.
 
 use super::arithmetic::reals;
 use super::{Number, is_number, parts, short};
@@ -11,10 +11,11 @@ use kyocho_bignum::ratio;
 /// Integers up to this magnitude convert to a flonum without rounding.
 const EXACT_AS_REAL_MAX: i64 = 1 << 53;
 
-/// How `a` stands to `b`; none where one is a NaN.
+/// The order of `a` and `b`; `None` if one is a NaN.
 ///
 /// # Errors
-/// One is no real number. `position` counts `a`'s place among the arguments of `who`, from 1.
+/// One is not a real number. `position` is the position of `a` among the arguments of `who`, from
+/// 1.
 #[inline]
 pub fn compare(who: &'static str, position: usize, a: Value, b: Value) -> Result<Option<Ordering>> {
     if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
@@ -37,7 +38,7 @@ pub fn compare(who: &'static str, position: usize, a: Value, b: Value) -> Result
 /// Whether `a < b`, for the machine.
 ///
 /// # Errors
-/// One is no number.
+/// One is not a number.
 pub fn less(who: &'static str, a: Value, b: Value) -> Result<bool> {
     Ok(compare(who, 1, a, b)? == Some(Ordering::Less))
 }
@@ -45,7 +46,7 @@ pub fn less(who: &'static str, a: Value, b: Value) -> Result<bool> {
 /// Whether `a > b`, for the machine.
 ///
 /// # Errors
-/// One is no number.
+/// One is not a number.
 pub fn greater(who: &'static str, a: Value, b: Value) -> Result<bool> {
     Ok(compare(who, 1, a, b)? == Some(Ordering::Greater))
 }
@@ -53,20 +54,20 @@ pub fn greater(who: &'static str, a: Value, b: Value) -> Result<bool> {
 /// Whether `a = b`, for the machine.
 ///
 /// # Errors
-/// One is no number.
+/// One is not a number.
 pub fn equal(a: Value, b: Value) -> Result<bool> {
     same(1, a, b)
 }
 
-/// Whether `a = b`, complex numbers included.
+/// Whether `a = b`, also for complex numbers.
 ///
 /// # Errors
-/// One is no number. `position` counts `a`'s place among the arguments of `=`, from 1.
+/// One is not a number. `position` is the position of `a` among the arguments of `=`, from 1.
 #[inline]
 pub fn same(position: usize, a: Value, b: Value) -> Result<bool> {
     match compare("=", position, a, b) {
         Ok(order) => Ok(order == Some(Ordering::Equal)),
-        // Two real numbers need no test for more.
+        // This test comes last, so that two real numbers do not pay for it.
         Err(_) if is_number(a) && is_number(b) => complex_same(a, b),
         Err(raise) => Err(raise),
     }
@@ -83,7 +84,7 @@ fn fits(value: Value) -> bool {
     value.as_fixnum().is_none_or(|n| n.abs() <= EXACT_AS_REAL_MAX)
 }
 
-/// How two numbers stand; none where one is a NaN.
+/// The order of two numbers; `None` if one is a NaN.
 pub(super) fn order(x: Number, y: Number) -> Option<Ordering> {
     match (x, y) {
         (Number::Fixnum(x), Number::Fixnum(y)) => Some(x.cmp(&y)),

@@ -1,7 +1,7 @@
-//! Complex numbers that are not real, by their parts: arithmetic, polar form.
+//! Complex numbers that are not real, as real and imaginary parts: arithmetic and polar form.
 //!
-//! A real number stands for one with an exact zero as its imaginary part. That zero is kept out of
-//! sums and products: it would turn `-0.0` into `0.0`, and an infinity into a NaN.
+//! A real number counts as one with an exact zero as its imaginary part. Sums and products leave
+//! that zero out: it would turn `-0.0` into `0.0`, and an infinity into a NaN.
 
 use super::arithmetic::sub as sub_reals;
 use super::arithmetic::{add as add_reals, div as div_reals, mul as mul_reals, negate};
@@ -22,7 +22,7 @@ pub fn is_complex(value: Value) -> bool {
     value.is_kind(Kind::Complex)
 }
 
-/// Whether one of two values is.
+/// Whether one of two values is complex and not real.
 #[inline]
 pub(super) fn either(a: Value, b: Value) -> bool {
     is_complex(a) || is_complex(b)
@@ -34,11 +34,11 @@ pub fn parts(value: Value) -> (Value, Value) {
     if is_complex(value) { (value.field_at(0), value.field_at(1)) } else { (value, ZERO) }
 }
 
-/// The number with these parts, two real numbers; inexact where one is, but for an imaginary part
-/// that is an exact zero.
+/// The number with these parts, two real numbers. If one is inexact, both become inexact, except
+/// that an exact zero as imaginary part makes the result real.
 ///
 /// # Errors
-/// One is no real number; no memory.
+/// One is not a real number; out of memory.
 pub fn rectangular(m: &mut Mutator, real: Value, imaginary: Value) -> Result {
     if imaginary == ZERO {
         return Ok(real);
@@ -51,11 +51,11 @@ pub fn rectangular(m: &mut Mutator, real: Value, imaginary: Value) -> Result {
     Ok(m.object_of(Kind::Complex, &[real, imaginary])?)
 }
 
-/// The number at the distance `magnitude` from zero, in the direction `angle`: exact where one of
-/// them is an exact zero.
+/// The number with the distance `magnitude` from zero, in the direction `angle`. The result is
+/// exact if one of them is an exact zero.
 ///
 /// # Errors
-/// One is no real number; no memory.
+/// One is not a real number; out of memory.
 pub fn polar(m: &mut Mutator, magnitude: Value, angle: Value) -> Result {
     let length = Number::argument("make-polar", 1, magnitude)?.to_real();
     let direction = Number::argument("make-polar", 2, angle)?.to_real();
@@ -71,14 +71,15 @@ pub(super) fn store(m: &mut Mutator, z: Complex64) -> Result {
     Ok(m.object_of(Kind::Complex, &[real, imaginary])?)
 }
 
-/// The inexact number nearest to `value`, or the complaint that argument `position` of `who` is none.
+/// The inexact number nearest to `value`. `who` and `position` name the procedure and the argument
+/// in the error.
 pub(super) fn argument(who: &'static str, position: usize, value: Value) -> Result<Complex64> {
     let (real, imaginary) = parts(value);
     let real = Number::argument(who, position, real)?.to_real();
     Ok(Complex64::new(real, Number::argument(who, position, imaginary)?.to_real()))
 }
 
-/// `a + b`, one of them not real.
+/// `a + b`, where at least one of them is not real.
 pub(super) fn add(m: &mut Mutator, a: Value, b: Value) -> Result {
     by_parts(m, ("+", a, b), |m, x, y| match (x, y) {
         (ZERO, other) | (other, ZERO) => Ok(other),
@@ -86,7 +87,7 @@ pub(super) fn add(m: &mut Mutator, a: Value, b: Value) -> Result {
     })
 }
 
-/// `a - b`, one of them not real.
+/// `a - b`, where at least one of them is not real.
 pub(super) fn sub(m: &mut Mutator, a: Value, b: Value) -> Result {
     by_parts(m, ("-", a, b), |m, x, y| match (x, y) {
         (x, ZERO) => Ok(x),
@@ -119,14 +120,14 @@ fn both(who: &'static str, a: Value, b: Value) -> Result<(Parts, Parts)> {
     Ok((parts(a), parts(b)))
 }
 
-/// The results for two pairs of operands, which the caller keeps.
+/// The results for two pairs of operands. The caller keeps the operands alive.
 fn both_by(m: &mut Mutator, operation: Operation, first: Parts, second: Parts) -> Result<Parts> {
     let x = operation(m, first.0, first.1)?;
     let y = m.keeping(&[x], |m| operation(m, second.0, second.1))?;
     Ok((x, y))
 }
 
-/// `a * b`, one of them not real.
+/// `a * b`, where at least one of them is not real.
 pub(super) fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
     let ((real_a, imaginary_a), (real_b, imaginary_b)) = both("*", a, b)?;
     let (real, imaginary) = match (is_complex(a), is_complex(b)) {
@@ -145,7 +146,7 @@ pub(super) fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
     rectangular(m, real, imaginary)
 }
 
-/// `a / b`, one of them not real, `b` no exact zero.
+/// `a / b`, where at least one of them is not real, and `b` is not an exact zero.
 pub(super) fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
     let ((real_a, imaginary_a), (real_b, imaginary_b)) = both("/", a, b)?;
     if !is_complex(b) {
@@ -168,7 +169,7 @@ pub(super) fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
     rectangular(m, real, imaginary)
 }
 
-/// Smith's division: the parts are scaled, so that squares of them neither overflow nor vanish.
+/// Smith's division: the parts are scaled, so that their squares neither overflow nor underflow.
 fn quotient(a: Complex64, b: Complex64) -> Complex64 {
     if b.re.abs() >= b.im.abs() {
         let ratio = b.im / b.re;
@@ -181,14 +182,14 @@ fn quotient(a: Complex64, b: Complex64) -> Complex64 {
     }
 }
 
-/// The square of the distance from zero of an exact number.
+/// The squared distance of an exact number from zero.
 pub(super) fn norm(m: &mut Mutator, value: Value) -> Result {
     let (real, imaginary) = parts(value);
     let (x, y) = both_by(m, mul_reals, (real, real), (imaginary, imaginary))?;
     add_reals(m, x, y)
 }
 
-/// The square root with a real part that is not negative, or on the side of the cut that a zero's sign says.
+/// The square root with a non-negative real part. On the cut, the sign of a zero decides the side.
 pub(super) fn root(z: Complex64) -> Complex64 {
     let size = z.re.abs().max(z.im.abs());
     if z.im.is_infinite() {
@@ -202,7 +203,7 @@ pub(super) fn root(z: Complex64) -> Complex64 {
         let (real, imaginary) = if z.re > 0.0 { (size, beside) } else { (beside.abs(), size) };
         return Complex64::new(real, imaginary.copysign(z.im));
     }
-    // Powers of four, so that nothing leaves the range or becomes subnormal on the way.
+    // Scaling by powers of four keeps all intermediate results in range and normal.
     let (scale, back) = match size {
         _ if size > 1e307 => (0.25, 2.0),
         _ if size < 1e-290 => (2f64.powi(128), 2f64.powi(-64)),
@@ -215,10 +216,10 @@ pub(super) fn root(z: Complex64) -> Complex64 {
     Complex64::new(real * back, imaginary_size.copysign(z.im) * back)
 }
 
-/// The distance from zero: exact where `value` and the distance are.
+/// The distance from zero. It is exact if `value` is and the distance can be.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn magnitude(m: &mut Mutator, value: Value) -> Result {
     if !is_complex(value) {
         return match Number::argument("magnitude", 1, value)? {
@@ -235,17 +236,17 @@ pub fn magnitude(m: &mut Mutator, value: Value) -> Result {
     sqrt(m, norm)
 }
 
-/// The direction from zero, in radians above -π and up to π: 0 for real numbers that are not
-/// negative.
+/// The direction from zero, in radians above -π and up to π; 0 for non-negative real numbers.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn angle(m: &mut Mutator, value: Value) -> Result {
     if !is_complex(value) {
         return match Number::argument("angle", 1, value)? {
             number if number.sign() < 0 => Ok(m.flonum(core::f64::consts::PI)?),
             Number::Real(x) if x.is_nan() => Ok(value),
-            // A flonum lies above the real axis: below zero, as -0.0 is, its angle is pi.
+            // A flonum counts as above the real axis, so a negative one, including -0.0, has the
+            // angle pi.
             Number::Real(x) => Ok(m.flonum(0.0_f64.atan2(x))?),
             _ => Ok(ZERO),
         };
@@ -253,7 +254,7 @@ pub fn angle(m: &mut Mutator, value: Value) -> Result {
     let mut z = argument("angle", 1, value)?;
     let is_lost = |x: f64| x == 0.0 || x.is_infinite();
     if is_exact(value) && (is_lost(z.re) || is_lost(z.im)) {
-        // Parts outside a flonum's range: their ratio may be inside.
+        // The parts may exceed a flonum's range while their ratio does not.
         let (real, imaginary) = parts(value);
         let scale = larger(m, real, imaginary)?;
         let by_scale = |m: &mut Mutator| both_by(m, div_reals, (real, scale), (imaginary, scale));

@@ -1,4 +1,4 @@
-//! Exact and inexact, and rounding to integers.
+//! Conversion between exact and inexact numbers, and rounding to integers.
 
 use super::division::truncated;
 use super::{Number, Pause, is_complex, parts, rectangular, store_big};
@@ -11,7 +11,7 @@ use num_integer::Integer;
 use num_rational::BigRational;
 use num_traits::{Signed, ToPrimitive, Zero};
 
-/// Which integer to take for a number between two.
+/// The direction of rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// Towards minus infinity.
@@ -37,10 +37,11 @@ impl Rounding {
     }
 }
 
-/// The exact number nearest to `value`: flonums are binary fractions, so this loses nothing.
+/// The exact number equal to `value`. Flonums are binary fractions, so the conversion loses
+/// nothing.
 ///
 /// # Errors
-/// `value` is no number, or infinite, or a NaN.
+/// `value` is not a number, or is infinite, or a NaN.
 pub fn exact(m: &mut Mutator, value: Value) -> Result {
     if value.is_fixnum() {
         return Ok(value);
@@ -50,7 +51,7 @@ pub fn exact(m: &mut Mutator, value: Value) -> Result {
     }
     match Number::argument("exact", 1, value)? {
         Number::Real(x) => {
-            // 2^53 and below: the conversion is exact, and so is the test for a fraction.
+            // Up to 2^53 the conversion is exact, and so is the test for a fraction.
             if x.fract() == 0.0 && x.abs() <= 9_007_199_254_740_992.0 {
                 return Ok(Value::fixnum(x as i64));
             }
@@ -65,7 +66,7 @@ pub fn exact(m: &mut Mutator, value: Value) -> Result {
 /// The flonum nearest to `value`.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn inexact(m: &mut Mutator, value: Value) -> Result {
     if is_complex(value) {
         return by_parts(m, value, inexact);
@@ -85,7 +86,7 @@ fn by_parts(m: &mut Mutator, value: Value, convert: fn(&mut Mutator, Value) -> R
 /// `value` rounded to an integer of the same exactness.
 ///
 /// # Errors
-/// `value` is no number.
+/// `value` is not a number.
 pub fn rounded(m: &mut Mutator, rounding: Rounding, value: Value) -> Result {
     match Number::argument(rounding.name(), 1, value)? {
         Number::Fixnum(_) | Number::Big(_) => Ok(value),
@@ -106,7 +107,7 @@ fn round_real(rounding: Rounding, x: f64) -> f64 {
     }
 }
 
-/// The denominator is positive.
+/// A ratio rounded to an integer. Its denominator is positive.
 fn round_ratio(rounding: Rounding, r: &BigRational, pause: Pause<'_>) -> Result<BigInt> {
     let (truncated, rest) = truncated(r.numer(), r.denom(), pause)?;
     let is_away = match rounding {
@@ -122,25 +123,25 @@ fn round_ratio(rounding: Rounding, r: &BigRational, pause: Pause<'_>) -> Result<
     Ok(if is_away { truncated + rest.signum() } else { truncated })
 }
 
-/// The exact value of a flonum; none for an infinity or a NaN.
+/// The exact value of a flonum; `None` for an infinity or a NaN.
 pub(super) fn real_to_ratio(x: f64) -> Option<BigRational> {
     BigRational::from_float(x)
 }
 
-/// The flonum nearest to a ratio, ties to even, gradual underflow included.
+/// The flonum nearest to a ratio, with ties to even and gradual underflow.
 ///
-/// The integer quotient keeps more bits than the flonum has, the rest is folded into a sticky last
-/// bit, and there is one rounding: the hardware's, or by hand where the flonum is subnormal.
+/// The integer quotient has more bits than a flonum. Its last bit is sticky: it is set if any
+/// further bit is. Then one rounding follows: by the hardware, or here if the flonum is subnormal.
 pub(super) fn ratio_to_real(r: &BigRational) -> f64 {
     let (numerator, denominator) = (r.numer().magnitude(), r.denom().magnitude());
-    // The magnitude lies in (2^(exponent - 1), 2^(exponent + 1)).
+    // The magnitude is between 2^(exponent - 1) and 2^(exponent + 1).
     let exponent = numerator.bits() as i64 - denominator.bits() as i64;
     let magnitude = if exponent > 1025 {
         f64::INFINITY
     } else if exponent >= -1021 {
         let shift = 62 - exponent;
         let quotient = sticky_quotient(numerator, denominator, shift);
-        // Two steps, so that neither factor leaves the range of a flonum; both are exact.
+        // Two exact steps, so that neither factor exceeds the range of a flonum.
         quotient as f64 * power_of_two(-shift / 2) * power_of_two(-shift - -shift / 2)
     } else {
         // Units of 2^-1076: two bits below the smallest subnormal.
@@ -155,8 +156,9 @@ pub(super) fn ratio_to_real(r: &BigRational) -> f64 {
 /// 2^-1074.
 const SMALLEST: f64 = f64::from_bits(1);
 
-/// `numerator * 2^shift / denominator`, cut, with the lowest bit set where the cut lost something.
-/// The caller chose `shift` so that this fits 64 bits; zero stands for what lies far below one.
+/// `numerator * 2^shift / denominator`, truncated. The lowest bit is set if the truncation lost
+/// anything. The caller chooses `shift` so that the result fits 64 bits; zero represents values far
+/// below one.
 fn sticky_quotient(numerator: &BigUint, denominator: &BigUint, shift: i64) -> u64 {
     let (quotient, rest) = if shift >= 0 {
         (numerator << shift.unsigned_abs()).div_rem(denominator)

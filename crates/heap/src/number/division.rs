@@ -1,4 +1,4 @@
-//! Integer division in its kinds, greatest common divisor, least common multiple.
+//! Integer division in its variants, greatest common divisor, least common multiple.
 
 use super::arithmetic::{Alike, alike};
 use super::{Number, Pause, integer, short, store_big, store_short};
@@ -10,30 +10,31 @@ use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::Zero;
 
-/// Which quotient, and whether the quotient or the rest.
+/// The rounding of the quotient, and whether the result is quotient or remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Division {
     /// Quotient towards zero.
     TruncateQuotient,
-    /// Rest with the dividend's sign.
+    /// Remainder with the dividend's sign.
     TruncateRemainder,
     /// Quotient towards minus infinity.
     FloorQuotient,
-    /// Rest with the divisor's sign.
+    /// Remainder with the divisor's sign.
     FloorRemainder,
 }
 
 impl Division {
-    /// `a` divided by `b`, two integers, exact or not; `who` is named in complaints.
+    /// The quotient or remainder of two integers, exact or not. Errors name `who`.
     ///
     /// # Errors
-    /// One is no integer; `b` is zero; no memory.
+    /// One is not an integer; `b` is zero; out of memory.
     pub fn apply(self, m: &mut Mutator, who: &'static str, a: Value, b: Value) -> Result {
         if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
             if y == 0 {
                 return Err(Raise::divide_by_zero(who));
             }
-            // The one overflow, FIXNUM_MIN / -1, is 2^60: no overflow of the machine word.
+            // The only overflow of a fixnum, FIXNUM_MIN / -1, is 2^60, which still fits a machine
+            // word.
             return integer(m, self.of(x, y));
         }
         if let (Some(x), Some(y)) = (short(a), short(b))
@@ -93,7 +94,7 @@ impl Division {
     }
 }
 
-/// The quotient towards zero, and the rest.
+/// The quotient towards zero, and the remainder.
 pub(super) fn truncated(x: &BigInt, y: &BigInt, pause: Pause<'_>) -> Result<(BigInt, BigInt)> {
     let (quotient, rest) = bignum::divide(x.magnitude(), y.magnitude(), pause)?;
     let quotient = BigInt::from_biguint(x.sign() * y.sign(), quotient);
@@ -130,7 +131,7 @@ pub fn modulo(m: &mut Mutator, a: Value, b: Value) -> Result {
 /// The greatest common divisor of two integers.
 ///
 /// # Errors
-/// One is no integer; no memory.
+/// One is not an integer; out of memory.
 pub fn gcd(m: &mut Mutator, position: usize, a: Value, b: Value) -> Result {
     fold(m, "gcd", position, (a, b), bignum::gcd, |x, y| x.gcd(&y))
 }
@@ -138,7 +139,7 @@ pub fn gcd(m: &mut Mutator, position: usize, a: Value, b: Value) -> Result {
 /// The least common multiple of two integers.
 ///
 /// # Errors
-/// One is no integer; no memory; the result is too long.
+/// One is not an integer; out of memory; the result is too long.
 pub fn lcm(m: &mut Mutator, position: usize, a: Value, b: Value) -> Result {
     fold(m, "lcm", position, (a, b), common_multiple, |x, y| x.lcm(&y))
 }

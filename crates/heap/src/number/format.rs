@@ -1,4 +1,4 @@
-//! Numbers as text: the shortest that reads back as the same number.
+//! Numbers as text: the shortest text that reads back as the same number.
 
 use super::{Number, Pause, is_complex, parts};
 use crate::raise::Result;
@@ -8,11 +8,11 @@ use kyocho_bignum::integer as bignum;
 use num_bigint::BigInt;
 use num_traits::Signed;
 
-/// Decimal exponents from here on down, or from [`EXPONENT_HIGH`] up, are written with an `e`.
+/// Decimal exponents up to this one, or from [`EXPONENT_HIGH`] on, are written with an `e`.
 const EXPONENT_LOW: i32 = -7;
 const EXPONENT_HIGH: i32 = 21;
-/// Digits after the point in an odd radix, where a binary fraction never ends: enough for 53 bits in
-/// radix 3.
+/// Most digits after the point in an odd radix, in which a binary fraction never ends. Enough for
+/// 53 bits in radix 3.
 const FRACTION_DIGITS_MAX: usize = 60;
 
 /// The text of `number` in `radix` (2..=36).
@@ -21,7 +21,7 @@ const FRACTION_DIGITS_MAX: usize = 60;
 /// `radix` is outside 2..=36.
 #[must_use]
 pub fn to_text(number: &Number, radix: u32) -> String {
-    // No pause fails, so there always is one.
+    // The pause never fails, so there is a result.
     real_in_parts(number, radix, &mut || Ok(())).unwrap_or_default()
 }
 
@@ -52,17 +52,18 @@ fn integer_in_parts(n: &BigInt, radix: u32, pause: Pause<'_>) -> Result<String> 
 /// Radices in which complex numbers have texts: from 19 on, `i` is a digit.
 pub const COMPLEX_RADIX_MAX: u32 = 18;
 
-/// The text of any number, in `radix` (2..=36; for one that is not real, to [`COMPLEX_RADIX_MAX`]); empty for what is no number.
+/// The text of any number in `radix`: 2..=36 for real numbers, up to [`COMPLEX_RADIX_MAX`] for
+/// others. Empty if `value` is not a number.
 ///
 /// # Panics
 /// `radix` is outside 2..=36.
 #[must_use]
 pub fn text_of(value: Value, radix: u32) -> String {
-    // No pause fails, so there always is one.
+    // The pause never fails, so there is a result.
     text_in_parts(value, radix, &mut || Ok(())).unwrap_or_default()
 }
 
-/// The same, part by part.
+/// As [`text_of`], in slices.
 ///
 /// # Errors
 /// As `pause`.
@@ -100,7 +101,7 @@ pub fn format_real(out: &mut String, x: f64) {
         out.push_str(name);
         return;
     }
-    // "{:e}" gives the shortest digits that read back: d[.ddd]e[-]x.
+    // "{:e}" yields the shortest digits that read back: d[.ddd]e[-]x.
     let scientific = format!("{:e}", x.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -129,7 +130,8 @@ fn special(x: f64) -> Option<&'static str> {
     }
 }
 
-/// `digits` with the point after the digit of weight 10^0, where the first has weight 10^exponent.
+/// Appends `digits` with a decimal point after the digit of weight 10^0. The first digit has weight
+/// 10^exponent.
 fn push_plain(out: &mut String, digits: &str, exponent: i32) {
     if exponent < 0 {
         out.push_str("0.");
@@ -165,7 +167,7 @@ fn word_to_text(n: i64, radix: u32) -> String {
     digits.iter().rev().collect()
 }
 
-/// A flonum in a radix other than ten: exact in even radices, cut in odd ones.
+/// The text of a flonum in a radix other than ten: exact in even radices, truncated in odd ones.
 fn real_in_radix(x: f64, radix: u32) -> String {
     if let Some(name) = special(x) {
         return name.to_owned();
@@ -177,8 +179,8 @@ fn real_in_radix(x: f64, radix: u32) -> String {
     }
     text.push_str(&whole.unwrap_or_default().to_str_radix(radix));
     text.push('.');
-    // Multiplying a binary fraction below one by the radix and taking off the whole part is exact
-    // only in even radices of few bits; ratios keep it so in all.
+    // Multiplying a float below one by the radix, and removing the integer part, is exact only for
+    // small even radices. Ratios are exact in all.
     let mut fraction = Number::Real(x.abs().fract()).into_ratio().unwrap_or_default();
     let limit = if radix.is_multiple_of(2) { usize::MAX } else { FRACTION_DIGITS_MAX };
     let radix_ratio = num_rational::BigRational::from_integer(radix.into());

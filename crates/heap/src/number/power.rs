@@ -1,4 +1,4 @@
-//! Powers, roots, logarithms: exact where the result is.
+//! Powers, roots and logarithms. Results are exact if they can be.
 
 use super::complex::{self, angle, is_complex, magnitude, parts, polar, rectangular};
 use super::{INTEGER_BITS_MAX, Number, Pause, add, check_bits, div, mul, negate, sub};
@@ -12,14 +12,15 @@ use num_integer::Integer;
 use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-/// Powers of inexact complex numbers up to here are products.
+/// Powers of inexact complex numbers up to this exponent are computed as products.
 const PRODUCT_EXPONENT_MAX: u64 = 1024;
 
 /// `base` to the power `exponent`.
 ///
 /// # Errors
-/// One is no number; zero to a power whose real part is negative, or to one that is not real with a real
-/// part of zero; the result is too long.
+/// One is not a number; the result is too long; or `base` is zero and `exponent` is not allowed.
+/// For a base of zero the exponent may not have a negative real part, nor be non-real with a real
+/// part of zero.
 pub fn expt(m: &mut Mutator, base: Value, exponent: Value) -> Result {
     if is_complex(base) || is_complex(exponent) {
         return complex_power(m, base, exponent);
@@ -48,7 +49,7 @@ pub fn expt(m: &mut Mutator, base: Value, exponent: Value) -> Result {
     result.store(m)
 }
 
-/// A power where base or exponent is not real.
+/// A power with a base or an exponent that is not real.
 fn complex_power(m: &mut Mutator, base: Value, exponent: Value) -> Result {
     let z = complex::argument("expt", 1, base)?;
     complex::argument("expt", 2, exponent)?;
@@ -105,13 +106,14 @@ fn integer_power(m: &mut Mutator, base: Value, exponent: i64) -> Result {
     if exponent < 0 { div(m, Value::fixnum(1), power) } else { Ok(power) }
 }
 
-/// Refuses a power whose parts surely are too long, before it takes time.
+/// Rejects a power whose parts are certainly too long, before time is spent on it.
 ///
-/// Let the norm of `base` be n/m in lowest terms, and d the least common denominator of its parts. The norm
-/// of the power has the numerator n^exponent, and is made of four numerators and denominators. As a
-/// quotient of Gaussian integers in lowest terms `base` has a denominator of a norm of d at least (what
-/// is cancelled divides d, but no integer divides it), so the denominators of the power have d^(exponent/2)
-/// in common. Whatever is longer, a quarter of it is in one place.
+/// Let the norm of `base` be n/m in lowest terms, and d the least common denominator of its parts.
+/// The norm of the power has the numerator n^exponent, which is made from the four numerators and
+/// denominators of the power's parts. As a quotient of Gaussian integers in lowest terms, `base`
+/// has a denominator whose norm is at least d: a cancelled factor divides d, but no integer divides
+/// the factor. So the denominators of the power have the common factor d^(exponent/2). In both
+/// cases at least one of the four has a quarter of that length.
 fn check_growth(m: &mut Mutator, base: Value, exponent: u64) -> Result<()> {
     let norm = complex::norm(m, base)?;
     let length = |value| {
@@ -124,8 +126,8 @@ fn check_growth(m: &mut Mutator, base: Value, exponent: u64) -> Result<()> {
     check_bits(grows.saturating_mul(exponent) / 4)
 }
 
-/// An exact number that is not real to a power beyond the machine word: only the powers of `+i` and
-/// `-i` do not grow.
+/// A power of an exact number that is not real, with an exponent beyond the machine word. Only the
+/// powers of `+i` and `-i` do not grow.
 fn huge_power(m: &mut Mutator, base: Value, exponent: &BigInt) -> Result {
     let (real, imaginary) = parts(base);
     if real == Value::fixnum(0) && matches!(imaginary.as_fixnum(), Some(1 | -1)) {
@@ -152,7 +154,7 @@ fn exact_power(base: Number, exponent: i64, pause: Pause<'_>) -> Result<Number> 
     let magnitude = exponent.unsigned_abs();
     let numerator = power(base.numer(), magnitude, pause)?;
     let denominator = power(base.denom(), magnitude, pause)?;
-    // Powers of coprime integers are coprime: no reduction needed, only the sign moved up.
+    // Powers of coprime integers are coprime, so only the sign must be moved to the numerator.
     Ok(Number::Ratio(if exponent >= 0 {
         BigRational::new_raw(numerator, denominator)
     } else if numerator.is_negative() {
@@ -171,7 +173,7 @@ fn power(base: &BigInt, exponent: u64, pause: Pause<'_>) -> Result<BigInt> {
     Ok(BigInt::from_biguint(if is_negative { Sign::Minus } else { Sign::Plus }, magnitude))
 }
 
-/// An exponent beyond the machine word: only 0, 1 and -1 have such a power.
+/// A power with an exponent beyond the machine word. It exists only for 0, 1 and -1.
 fn exact_huge_power(base: &Number, exponent: &BigInt) -> Result<Number> {
     let odd = exponent.bit(0);
     match base {
@@ -182,7 +184,7 @@ fn exact_huge_power(base: &Number, exponent: &BigInt) -> Result<Number> {
     }
 }
 
-/// `base` to a power p/2, where `base` has an exact square root.
+/// `base` to the power p/2, if `base` has an exact square root.
 fn exact_root_power(m: &mut Mutator, base: Value, exponent: &BigRational) -> Result<Option<Value>> {
     let (Some(p), Some(2)) = (exponent.numer().to_i64(), exponent.denom().to_i64()) else {
         return Ok(None);
@@ -194,10 +196,10 @@ fn exact_root_power(m: &mut Mutator, base: Value, exponent: &BigRational) -> Res
     m.keeping(&[root], |m| expt(m, root, Value::fixnum(p))).map(Some)
 }
 
-/// The square root: exact for an exact square, on the imaginary axis for a negative number.
+/// The square root. It is exact for an exact square, and imaginary for a negative number.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn sqrt(m: &mut Mutator, value: Value) -> Result {
     if is_complex(value) {
         return complex_root(m, value);
@@ -218,8 +220,8 @@ pub fn sqrt(m: &mut Mutator, value: Value) -> Result {
     }
 }
 
-/// The root with a real part that is not negative. Of an exact a + bi at the distance d from zero, its
-/// parts are the roots of (d + a)/2 and (d - a)/2.
+/// The root with a non-negative real part. For an exact a + bi with distance d from zero, its parts
+/// are the square roots of (d + a)/2 and (d - a)/2.
 fn complex_root(m: &mut Mutator, value: Value) -> Result {
     if !complex::is_exact(value) {
         let z = complex::argument("sqrt", 1, value)?;
@@ -228,7 +230,7 @@ fn complex_root(m: &mut Mutator, value: Value) -> Result {
     let (real, imaginary) = parts(value);
     let distance = magnitude(m, value)?;
     if distance.as_flonum().is_some() {
-        // Parts outside a flonum's range: the root's may be inside.
+        // The parts may exceed a flonum's range while those of the root do not.
         let scale = complex::larger(m, real, imaginary)?;
         let scaled = m.keeping(&[scale], |m| div(m, value, scale))?;
         let z = complex::argument("sqrt", 1, scaled)?;
@@ -249,7 +251,7 @@ fn complex_root(m: &mut Mutator, value: Value) -> Result {
     rectangular(m, root_real, root_imaginary)
 }
 
-/// The exact root, where there is one.
+/// The exact square root, if there is one.
 fn ratio_root(ratio: &BigRational, pause: Pause<'_>) -> Result<Option<BigRational>> {
     let mut roots = [BigInt::ZERO, BigInt::ZERO];
     for (root, part) in roots.iter_mut().zip([ratio.numer(), ratio.denom()]) {
@@ -263,7 +265,7 @@ fn ratio_root(ratio: &BigRational, pause: Pause<'_>) -> Result<Option<BigRationa
     Ok(Some(BigRational::new_raw(numerator, denominator)))
 }
 
-/// The root of a ratio that may be outside a flonum's range though its root is inside.
+/// The square root of a ratio that may exceed a flonum's range although its root does not.
 fn real_root(ratio: &BigRational) -> f64 {
     let direct = Number::Ratio(ratio.clone()).to_real();
     if direct.is_finite() && direct > 1e-290 {
@@ -271,7 +273,7 @@ fn real_root(ratio: &BigRational) -> f64 {
     }
     let length = ratio.numer().bits() as i64 - ratio.denom().bits() as i64;
     let half = length / 2;
-    // Not in lowest terms, which takes long and is not needed.
+    // Not reduced to lowest terms, which would take long and is not needed.
     let scale = 2 * half.unsigned_abs();
     let (numerator, denominator) = (ratio.numer().clone(), ratio.denom().clone());
     let scaled = match half {
@@ -285,7 +287,7 @@ fn real_root(ratio: &BigRational) -> f64 {
 /// The largest `s` with s² <= n, and n - s².
 ///
 /// # Errors
-/// `value` is no exact non-negative integer; the thread is to end.
+/// `value` is not an exact non-negative integer; the thread must end.
 pub fn exact_integer_sqrt(m: &mut Mutator, value: Value) -> Result<(Number, Number)> {
     let complaint =
         || Raise::wrong_type("exact-integer-sqrt", 1, "exact non-negative integer", value);
@@ -300,7 +302,7 @@ pub fn exact_integer_sqrt(m: &mut Mutator, value: Value) -> Result<(Number, Numb
 /// e to the power `value`; exactly 1 for an exact zero.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn exp(m: &mut Mutator, value: Value) -> Result {
     if is_complex(value) {
         let z = complex::argument("exp", 1, value)?;
@@ -315,7 +317,7 @@ pub fn exp(m: &mut Mutator, value: Value) -> Result {
 /// The natural logarithm; exactly 0 for an exact 1. Its imaginary part is the angle of `value`.
 ///
 /// # Errors
-/// `value` is no number, or an exact zero; no memory.
+/// `value` is not a number, or an exact zero; out of memory.
 pub fn log(m: &mut Mutator, value: Value) -> Result {
     if value.as_fixnum() == Some(1) {
         return Ok(Value::fixnum(0));
@@ -331,7 +333,8 @@ pub fn log(m: &mut Mutator, value: Value) -> Result {
     rectangular(m, real, imaginary)
 }
 
-/// Whether the logarithm of `value` is not real: where it is complex, or below zero, as -0.0 is.
+/// Whether the logarithm of `value` is not real: it is complex or negative. -0.0 counts as
+/// negative.
 fn is_on_cut(value: Value) -> bool {
     let is_below = |number: Number| match number {
         Number::Real(x) => x.is_sign_negative() && !x.is_nan(),
@@ -351,7 +354,7 @@ pub fn log_base(m: &mut Mutator, value: Value, base: Value) -> Result {
         return div(m, x, b);
     }
     let (x, b) = (logarithm(1, value)?, logarithm(2, base)?);
-    // The bases people ask for have their own, correctly rounded, functions.
+    // The common bases have functions of their own, which round correctly.
     let real = Number::argument("log", 1, value)?.to_real();
     let result = match base.as_fixnum() {
         Some(2) if real.is_finite() => real.log2(),
@@ -361,7 +364,7 @@ pub fn log_base(m: &mut Mutator, value: Value, base: Value) -> Result {
     Ok(m.flonum(result)?)
 }
 
-/// The logarithm of a number that is not negative.
+/// The logarithm of a non-negative number.
 fn logarithm(position: usize, value: Value) -> Result<f64> {
     let number = Number::argument("log", position, value)?;
     if number.is_exact() && number.sign() == 0 {
@@ -375,7 +378,7 @@ fn logarithm(position: usize, value: Value) -> Result<f64> {
     Ok(big_logarithm(ratio.numer().magnitude()) - big_logarithm(ratio.denom().magnitude()))
 }
 
-/// The logarithm of an integer that no flonum holds.
+/// The logarithm of an integer beyond a flonum's range.
 fn big_logarithm(n: &BigUint) -> f64 {
     let shift = n.bits().saturating_sub(64);
     let top = (n >> shift).to_f64().unwrap_or(f64::INFINITY);

@@ -26,7 +26,7 @@ fn text(value: Value) -> String {
     to_text(&Number::of(value).unwrap(), 10)
 }
 
-/// Integers around every border: small, fixnum, machine word, beyond.
+/// Integers around every boundary: small, fixnum, machine word, beyond.
 fn integers() -> impl Strategy<Value = BigInt> {
     let borders = prop_oneof![
         Just(BigInt::from(0)),
@@ -131,7 +131,7 @@ proptest! {
 
     #[test]
     fn a_ratio_becomes_the_nearest_flonum(x in rationals(), scale in 0u32..2400) {
-        // Down through the subnormals and up past infinity.
+        // Down through the subnormals, and up past infinity.
         let power = BigRational::from_integer(BigInt::from(1) << scale);
         for x in [&x / &power, &x * &power] {
             let near = convert::ratio_to_real(&x);
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn exact_powers_and_roots_agree(x in rationals(), e in 0i64..20) {
+    fn exact_powers_and_roots_agree_with_products(x in rationals(), e in 0i64..20) {
         let mut m = mutator();
         let base = store(&mut m, &x);
         let power = expt(&mut m, base, Value::fixnum(e)).unwrap();
@@ -194,7 +194,7 @@ proptest! {
 }
 
 #[test]
-fn flonums_print_the_shortest_way() {
+fn flonums_are_printed_in_the_shortest_form() {
     for (x, expected) in [
         (0.0, "0.0"),
         (-0.0, "-0.0"),
@@ -222,7 +222,7 @@ fn flonums_print_the_shortest_way() {
 #[test]
 fn comparison_of_exact_and_inexact_is_exact() {
     let mut m = mutator();
-    // 2^53 + 1 has no flonum: it must not equal its neighbour.
+    // 2^53 + 1 is not a flonum, and must not equal its neighbour.
     let odd = number(&mut m, "9007199254740993");
     let near = number(&mut m, "9007199254740992.0");
     assert_eq!(compare("<", 1, odd, near).unwrap(), Some(Ordering::Greater));
@@ -270,7 +270,8 @@ fn an_integer_too_long_is_refused_before_it_is_made() {
     assert!(expt(&mut m, Value::fixnum(3), huge).is_err());
     assert_eq!(expt(&mut m, Value::fixnum(1), huge).unwrap(), Value::fixnum(1));
     assert_eq!(expt(&mut m, Value::fixnum(-1), huge).unwrap(), Value::fixnum(1));
-    // Squaring until it is too long would take 16 MiB and more; to know beforehand takes the norm.
+    // Squaring until the result is too long would take 16 MiB or more. The norm predicts the
+    // length.
     let before = m.taken_cells();
     for base in ["3+4i", "1/2+i", "1/3-5/7i"] {
         let base = number(&mut m, base);
@@ -280,11 +281,11 @@ fn an_integer_too_long_is_refused_before_it_is_made() {
     assert!(m.taken_cells() - before < 10_000, "{} cells", m.taken_cells() - before);
 }
 
-/// Integers that are worked on in parts: two of them have more than 2^20 products of limbs.
+/// Integers that are processed in slices: two of them have more than 2^20 limb products.
 fn giants() -> impl Strategy<Value = BigInt> {
     (66_000u64..140_000, any::<u64>(), -2i64..3, any::<bool>()).prop_map(
         |(bits, seed, add, minus)| {
-            // The middle bits of some power are as good as random.
+            // The middle bits of a power are practically random.
             let n =
                 (BigInt::from(seed | 1).pow(3) << (bits - 64)) + BigInt::from(3).pow(35_000) + add;
             if minus { -n } else { n }
@@ -327,7 +328,7 @@ proptest! {
         if same {
             b = e.clone();
         }
-        // Something in common, in both directions.
+        // A common factor in both directions.
         let (x, y) = (BigRational::new(&a * &e, &b * &f), BigRational::new(&c * &f, &d * &e));
         let (v, w) = (store(&mut m, &x), store(&mut m, &y));
         for (operation, expected) in [(add as Operation, &x + &y), (sub, &x - &y), (mul, &x * &y), (div, &x / &y)] {
@@ -360,7 +361,7 @@ proptest! {
 
 type Operation = fn(&mut Mutator, Value, Value) -> crate::raise::Result;
 
-/// Integers, not zero, of which a few make a ratio that is long.
+/// Non-zero integers, a few of which make a long ratio.
 fn long() -> impl Strategy<Value = BigInt> {
     (proptest::collection::vec(any::<u32>(), 1..60), any::<bool>()).prop_map(|(digits, minus)| {
         let n: BigInt = BigInt::from(num_bigint::BigUint::new(digits)) + 1;

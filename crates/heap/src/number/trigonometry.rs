@@ -1,8 +1,8 @@
-//! Sine, cosine, tangent and their inverses, of complex numbers too.
+//! Sine, cosine, tangent and their inverses, also for complex numbers.
 //!
-//! The inverses follow Kahan ("Branch cuts for complex elementary functions", 1987): no cancellation
-//! near the branch points, and a zero's sign says on which side of a cut a number lies. Real numbers
-//! on a cut lie where R7RS's formulas put them (6.2.6).
+//! The inverses follow Kahan ("Branch cuts for complex elementary functions", 1987). They avoid
+//! cancellation near the branch points, and the sign of a zero decides on which side of a cut a
+//! number is. For real numbers on a cut, the formulas of R7RS (6.2.6) decide.
 
 use super::complex::{self, is_complex};
 use super::{Number, parts};
@@ -12,14 +12,14 @@ use crate::value::Value;
 use core::f64::consts::PI;
 use num_complex::Complex64;
 
-/// From here on a tangent's imaginary part is 1 to the last bit, and a squared exponential soon
-/// overflows.
+/// From this imaginary part on, the imaginary part of a tangent is 1 to the last bit, and a squared
+/// exponential would soon overflow.
 const TANGENT_FLAT: f64 = 20.0;
 
 /// The sine; exactly 0 for an exact zero.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn sin(m: &mut Mutator, value: Value) -> Result {
     apply(m, ("sin", value), Some((0, 0)), f64::sin, Complex64::sin)
 }
@@ -27,7 +27,7 @@ pub fn sin(m: &mut Mutator, value: Value) -> Result {
 /// The cosine; exactly 1 for an exact zero.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn cos(m: &mut Mutator, value: Value) -> Result {
     apply(m, ("cos", value), Some((0, 1)), f64::cos, Complex64::cos)
 }
@@ -35,19 +35,19 @@ pub fn cos(m: &mut Mutator, value: Value) -> Result {
 /// The tangent; exactly 0 for an exact zero.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn tan(m: &mut Mutator, value: Value) -> Result {
     apply(m, ("tan", value), Some((0, 0)), f64::tan, |z| {
         if z.im.abs() < TANGENT_FLAT {
             return z.tan();
         }
-        // tan z = ±i (1 - 2 e^(±2iz) + ...), the rest below the last bit.
+        // tan z = ±i (1 - 2 e^(±2iz) + ...); further terms are below the last bit.
         let rest = 4.0 * (-2.0 * z.im.abs()).exp();
         Complex64::new(rest * z.re.sin() * z.re.cos(), z.im.signum())
     })
 }
 
-/// A function with its value at one exact integer, for real and for other numbers.
+/// Applies a function that has an exact value for one exact integer, to a real or other number.
 fn apply(
     m: &mut Mutator,
     (who, value): (&'static str, Value),
@@ -67,10 +67,10 @@ fn apply(
     }
 }
 
-/// The arc sine; exactly 0 for an exact zero, complex for real numbers beyond -1 and 1.
+/// The arc sine; exactly 0 for an exact zero, complex for real numbers below -1 or above 1.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn asin(m: &mut Mutator, value: Value) -> Result {
     match beyond_one("asin", value)? {
         Some(z) => complex::store(m, arc_sine(z)),
@@ -78,10 +78,10 @@ pub fn asin(m: &mut Mutator, value: Value) -> Result {
     }
 }
 
-/// The arc cosine; exactly 0 for an exact 1, complex for real numbers beyond -1 and 1.
+/// The arc cosine; exactly 0 for an exact 1, complex for real numbers below -1 or above 1.
 ///
 /// # Errors
-/// `value` is no number; no memory.
+/// `value` is not a number; out of memory.
 pub fn acos(m: &mut Mutator, value: Value) -> Result {
     match beyond_one("acos", value)? {
         Some(z) => complex::store(m, arc_cosine(z)),
@@ -89,7 +89,8 @@ pub fn acos(m: &mut Mutator, value: Value) -> Result {
     }
 }
 
-/// A real number on the cut of arc sine and arc cosine: below it above 1, above it below -1.
+/// A real number on the cut of arc sine and arc cosine. Above 1 it counts as below the cut, below
+/// -1 as above it.
 fn beyond_one(who: &'static str, value: Value) -> Result<Option<Complex64>> {
     if is_complex(value) {
         return Ok(None);
@@ -118,7 +119,7 @@ fn arc_cosine(z: Complex64) -> Complex64 {
 /// The arc tangent; exactly 0 for an exact zero.
 ///
 /// # Errors
-/// `value` is no number, or an exact `+i` or `-i`; no memory.
+/// `value` is not a number, or an exact `+i` or `-i`; out of memory.
 pub fn atan(m: &mut Mutator, value: Value) -> Result {
     if !is_complex(value) {
         return apply(m, ("atan", value), Some((0, 0)), f64::atan, arc_tangent);
@@ -129,7 +130,7 @@ pub fn atan(m: &mut Mutator, value: Value) -> Result {
         if matches!(imaginary.as_fixnum(), Some(1 | -1)) {
             return Err(Raise::out_of_range("atan", 1, value, "neither +i nor -i"));
         }
-        // On the cut: right of it above i, left of it below -i.
+        // On the cut: above i the value counts as right of it, below -i as left of it.
         z.re = if z.im < 0.0 { -0.0 } else { 0.0 };
     }
     complex::store(m, arc_tangent(z))
@@ -146,7 +147,7 @@ fn arc_tangent(z: Complex64) -> Complex64 {
 /// The angle of the point (`x`, `y`), two real numbers.
 ///
 /// # Errors
-/// One is no real number; both are exact zeros; no memory.
+/// One is not a real number; both are exact zeros; out of memory.
 pub fn atan2(m: &mut Mutator, y: Value, x: Value) -> Result {
     let (ordinate, abscissa) = (Number::argument("atan", 1, y)?, Number::argument("atan", 2, x)?);
     if y == Value::fixnum(0) && abscissa.is_exact() {

@@ -1,12 +1,12 @@
-//! Ranges of bytes inside heap objects, moved a word at a time where that is possible.
+//! Operations on byte ranges inside heap objects, a word at a time if possible.
 //!
-//! Other threads may write the same bytes meanwhile, so every access is atomic (see `heap::word`)
-//! and `memcpy` is out; eight bytes a step keeps the price near it.
+//! Other threads may write the same bytes meanwhile, so every access is atomic (see `heap::word`).
+//! So `memcpy` cannot be used; eight bytes at a step cost little more.
 
 use crate::heap::word::{self, WORD_BYTES};
 use crate::value::Value;
 
-/// Below this many bytes single steps are quicker.
+/// Below this length single bytes are faster.
 const WORDS_FROM: usize = 24;
 
 /// The address of an object's payload.
@@ -39,7 +39,7 @@ pub fn copy(from: usize, to: usize, count: usize) {
     }
 }
 
-/// The eight bytes at any address, from one or two aligned words; touches no word that holds none
+/// The eight bytes at any address, from one or two aligned words. Reads no word that contains none
 /// of them.
 #[inline]
 fn load_unaligned(address: usize) -> u64 {
@@ -63,7 +63,7 @@ pub fn read(out: &mut Vec<u8>, from: usize, count: usize) {
     out.extend((done..count).map(|i| word::load_byte(from + i)));
 }
 
-/// Writes a slice.
+/// Writes the bytes of a slice.
 pub fn write(to: usize, bytes: &[u8]) {
     let mut done = 0;
     if bytes.len() >= WORDS_FROM {

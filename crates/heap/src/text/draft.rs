@@ -1,4 +1,4 @@
-//! A new string being filled from left to right, before anyone else knows it.
+//! A new string that is filled from left to right before any other code knows it.
 
 use super::{Text, bytes};
 use crate::heap::Mutator;
@@ -9,7 +9,7 @@ use crate::raise::{Raise, Result};
 use crate::value::Value;
 use core::ops::Range;
 
-/// A string under construction. Its length is known.
+/// A string under construction with a known length.
 #[derive(Debug)]
 pub struct Draft {
     string: Value,
@@ -20,13 +20,13 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A string of `length` characters, four bytes each where `wide`.
+    /// A string of `length` characters. Each takes four bytes if `wide`.
     ///
     /// # Errors
-    /// No memory.
+    /// Out of memory.
     pub fn new(m: &mut Mutator, length: usize, wide: bool) -> Result<Self> {
         let flags = if wide { FLAG_WIDE } else { 0 };
-        // What is long is written part by part, and not before.
+        // A long buffer is not filled in advance; it is written in slices.
         let buffer = if length > PART {
             let char_bytes = if wide { 4 } else { 1 };
             let bytes = length.checked_mul(char_bytes).ok_or_else(Raise::out_of_memory)?;
@@ -41,7 +41,7 @@ impl Draft {
     /// Adds a character.
     ///
     /// # Panics
-    /// Past the length, or with a character that a narrow string cannot hold.
+    /// If the string is full, or narrow and `c` needs a wide one.
     #[inline]
     pub fn push(&mut self, c: char) {
         assert!(self.filled < self.length, "a draft of {} characters is full", self.length);
@@ -58,7 +58,7 @@ impl Draft {
     /// Adds a range of another string.
     ///
     /// # Panics
-    /// As [`Draft::push`]; when the range leaves `text`.
+    /// As [`Draft::push`]; and if the range exceeds `text`.
     pub fn extend_text(&mut self, text: Text, range: Range<usize>) {
         assert!(range.end <= text.length(), "range {range:?} of {}", text.length());
         if text.is_wide() != self.wide {
@@ -77,10 +77,10 @@ impl Draft {
         self.filled += range.len();
     }
 
-    /// The same in parts.
+    /// As [`Draft::extend_text`], in slices.
     ///
     /// # Errors
-    /// As [`Mutator::pause`] tells.
+    /// As [`Mutator::pause`].
     pub fn extend_in_parts(
         &mut self,
         m: &mut Mutator,
@@ -97,10 +97,10 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds a character so many times, in parts.
+    /// Adds a character `count` times, in slices.
     ///
     /// # Errors
-    /// As [`Mutator::pause`] tells.
+    /// As [`Mutator::pause`].
     pub fn fill(&mut self, m: &mut Mutator, c: char, count: usize) -> Result<()> {
         for part in parts(0..count) {
             part.for_each(|_| self.push(c));
@@ -109,15 +109,15 @@ impl Draft {
         Ok(())
     }
 
-    /// What a [pause](crate::heap::pause) must hold to go on with it.
+    /// The value that a [pause](crate::heap::pause) must keep.
     pub fn held(&self) -> Value {
         self.string
     }
 
-    /// The string.
+    /// The finished string.
     #[must_use]
     pub fn finish(self) -> Value {
-        debug_assert_eq!(self.filled, self.length, "a draft is filled before it is shown");
+        debug_assert_eq!(self.filled, self.length, "a draft is filled before it is finished");
         self.string
     }
 }

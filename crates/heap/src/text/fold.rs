@@ -1,26 +1,26 @@
-//! Case: up, down, and folded for comparison without case.
+//! Case: upper case, lower case, and case folding for comparison.
 //!
-//! Rust's tables are Unicode's. Simple mappings (one character to one) serve `char-upcase` and its
-//! like; full ones (ß to SS) serve strings.
+//! Rust's tables are Unicode's. Simple mappings (one character to one) are for `char-upcase` and
+//! similar procedures; full ones (ß to SS) are for strings.
 
-/// The single uppercase character of `c`, or `c` where that is none or several.
+/// The single uppercase character of `c`; `c` itself if there is none or several.
 #[must_use]
 pub fn upcase(c: char) -> char {
     single(c.to_uppercase(), c)
 }
 
-/// The single lowercase character of `c`, or `c` where that is none or several.
+/// The single lowercase character of `c`; `c` itself if there is none or several.
 #[must_use]
 pub fn downcase(c: char) -> char {
-    // The only character whose full lowercase is two has a simple one too.
+    // The only character whose full lowercase form has two characters also has a simple one.
     if c == 'İ' { 'i' } else { single(c.to_lowercase(), c) }
 }
 
-/// `c` under simple case folding: what `char-foldcase` gives.
+/// `c` under simple case folding, as `char-foldcase` returns it.
 #[must_use]
 pub fn foldcase(c: char) -> char {
     match c {
-        // Turkish letters have no simple folding, Cherokee letters fold to the capital.
+        // The Turkish letters have no simple folding; Cherokee letters fold to capitals.
         'İ' | 'ı' => c,
         '\u{13a0}'..='\u{13f5}' => c,
         '\u{13f8}'..='\u{13fd}' => upcase(c),
@@ -29,7 +29,7 @@ pub fn foldcase(c: char) -> char {
     }
 }
 
-/// Appends the full folding of `c`: what `string-foldcase` makes of it.
+/// Appends the full folding of `c`, as in `string-foldcase`.
 pub fn push_folded(out: &mut String, c: char) {
     match c {
         'ß' | 'ẞ' => out.push_str("ss"),
@@ -41,7 +41,7 @@ pub fn push_folded(out: &mut String, c: char) {
             if upper.len() == 1 {
                 out.push(foldcase(c));
             } else {
-                // Ligatures and letters with several marks: fold what they stand for.
+                // Ligatures and letters with several marks are folded through their uppercase form.
                 out.extend(upper.map(foldcase));
             }
         }

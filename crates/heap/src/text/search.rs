@@ -1,30 +1,32 @@
-//! Where one text stands in another, in time linear in both: no two strings make a search slow (Knuth, Morris, Pratt 1977).
+//! Search for one text in another, in time linear in the length of both, whatever the texts are
+//! (Knuth, Morris, Pratt 1977).
 //!
 //! ```text
-//!  text     a b a b a c        `matched` characters of the pattern stand before `read`; after a mismatch
-//!  pattern    a b a c          `borders` tells how many of them still do
+//!  text     a b a b a c        the first `matched` characters of the pattern are those before `read`;
+//!  pattern    a b a c          after a mismatch `borders` tells how many of them still match
 //! ```
 //!
-//! Backwards the same is done from the other end.
+//! A backward search works in the same way from the other end.
 
 use super::Text;
 use core::ops::Range;
 
-/// The places of a pattern in a range of a text, those that overlap too, from one end to the other.
+/// The occurrences of a pattern in a range of a text, in order, overlapping ones included.
 #[derive(Debug)]
 pub struct Places {
     text: Text,
     range: Range<usize>,
     pattern: Text,
     backwards: bool,
-    /// For each beginning of the pattern, one longer each: the length of the longest shorter beginning that is also its end.
+    /// For each prefix of the pattern, in order of length: the length of the longest shorter prefix
+    /// that is also a suffix of it.
     borders: Vec<usize>,
     read: usize,
     matched: usize,
 }
 
 impl Places {
-    /// Those in `range`, which lies in the text, the first one first.
+    /// The occurrences in `range`, which is inside the text; the first one first.
     pub fn new(text: Text, range: Range<usize>, pattern: Text) -> Self {
         let borders = Vec::new();
         let mut places =
@@ -33,7 +35,7 @@ impl Places {
         places
     }
 
-    /// The last one first.
+    /// The same occurrences, the last one first.
     pub fn backwards(self) -> Self {
         let mut places = Self { backwards: true, borders: Vec::new(), ..self };
         places.find_borders();
@@ -66,7 +68,7 @@ impl Places {
         self.text.char_at(at)
     }
 
-    /// Where a match begins of which the last character that was read is the last.
+    /// Where a match begins whose last character is the one just read.
     fn begin(&self) -> usize {
         if self.backwards {
             self.range.end - self.read
@@ -75,7 +77,7 @@ impl Places {
         }
     }
 
-    /// The empty pattern stands before each character, and behind the last.
+    /// The empty pattern occurs before each character and after the last.
     fn next_empty(&mut self) -> Option<usize> {
         let begin = (self.read <= self.range.len()).then(|| self.begin());
         self.read += 1;
@@ -129,7 +131,7 @@ mod tests {
     }
 
     proptest! {
-        /// As one who looks at every place.
+        /// Compares with a search that tries every position.
         #[test]
         fn every_place_is_found(text in "[abé]{0,30}", pattern in "[abé]{0,4}", cut in 0_usize..8) {
             let characters: Vec<char> = text.chars().collect();

@@ -27,7 +27,7 @@ fn content(value: Value) -> Vec<char> {
 
 proptest! {
     #[test]
-    fn a_string_holds_its_characters(all in chars()) {
+    fn a_string_contains_its_characters(all in chars()) {
         let mut m = mutator();
         let value = from_chars(&mut m, &all).unwrap();
         let text = Text::of(value).unwrap();
@@ -40,7 +40,7 @@ proptest! {
     }
 
     #[test]
-    fn writing_widens_when_it_must(all in chars(), at in any::<proptest::sample::Index>(), c in any::<char>()) {
+    fn writing_widens_the_string_if_necessary(all in chars(), at in any::<proptest::sample::Index>(), c in any::<char>()) {
         if all.is_empty() {
             return Ok(());
         }

@@ -1,22 +1,24 @@
-//! The markers' protocol, and that of what threads note (`notes.rs`), in every order of memory accesses (loom).
+//! Models of the markers' protocol, and of the notes that threads make (`notes.rs`), in every order
+//! of memory accesses (loom).
 //!
-//! What runs is the real code of `src/heap/pool.rs`, against locks and words behind which loom stands. A packet is a number of things to do;
-//! whoever does one may find more. What is looked at is that, when the maker is told that all is done, all is done and seen by him.
+//! The models run the real code of `src/heap/pool.rs` with loom's locks and atomics. A packet is a
+//! number of items; processing an item may yield further ones. The models check that when the maker
+//! learns that all is done, all items are done and visible to it.
 //!
 //! | mutant | must be caught because |
 //! |---|---|
-//! | a helper that is finished before it has done what it took | the maker is told too early |
-//! | a packet that is taken before its taker is counted | in between nobody seems to have it |
-//! | a helper that finishes first and gives its rest back after | in between nobody seems to have it |
-//! | a maker that gives up without waiting | a helper is at what is gone |
+//! | a helper that finishes before it has done its packet | the maker learns too early that all is done |
+//! | a packet that is taken before its taker is counted | in between no marker seems to have it |
+//! | a helper that finishes first and returns its rest afterwards | in between no marker seems to have it |
+//! | a maker that gives up without waiting | a helper still uses freed memory |
 //!
 //! `cargo test -p kyocho-heap --test models`: some seconds.
-#![expect(missing_docs, reason = "what stands in is named as what it stands for")]
+#![expect(missing_docs, reason = "replacements have the names of the originals")]
 
-// So that `kyocho_sys::prim` in the real code means what stands here.
+// Makes `kyocho_sys::prim` in the real code refer to the module below.
 extern crate self as kyocho_sys;
 
-/// Loom's.
+/// Loom's replacements.
 pub mod prim {
     pub mod atomic {
         pub use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -40,7 +42,7 @@ use pool::{Next, Pool};
 
 type Packets = Pool<usize, usize>;
 
-/// What there is to do; a cell a thing, which two may not do at a time.
+/// Items to be processed. Each has a cell that detects concurrent processing.
 struct Things {
     pool: Packets,
     done: Vec<UnsafeCell<usize>>,
@@ -52,13 +54,13 @@ impl Things {
         Arc::new(Self { pool: Pool::new(helpers_max), done })
     }
 
-    #[expect(unsafe_code, reason = "loom sees who does it at a time")]
+    #[expect(unsafe_code, reason = "loom detects concurrent processing")]
     fn do_it(&self, thing: usize) {
-        // SAFETY: what the models are to find out.
+        // SAFETY: loom checks that no two accesses overlap.
         self.done[thing].with_mut(|times| unsafe { *times += 1 });
     }
 
-    #[expect(unsafe_code, reason = "loom sees who looks at a time")]
+    #[expect(unsafe_code, reason = "loom detects concurrent access")]
     fn times(&self, thing: usize) -> usize {
         // SAFETY: as above.
         self.done[thing].with(|times| unsafe { *times })
@@ -70,7 +72,8 @@ impl Things {
         }
     }
 
-    /// Does a thing; the ones below it are found by that, and left to others where somebody wants them.
+    /// Processes an item. This yields the items below it, which are offered to others if they have
+    /// no work.
     fn go(&self, thing: usize) {
         let mut next = Some(thing);
         while let Some(thing) = next {
@@ -86,7 +89,7 @@ impl Things {
     }
 }
 
-/// How a helper does a packet: the real way, or a mutant's.
+/// How a helper processes a packet: correctly, or as a mutant does.
 type Help = fn(&Things) -> bool;
 
 const REAL: Help = |things| {
@@ -107,7 +110,7 @@ fn make(things: &Things, thing: usize) -> usize {
     }
 }
 
-/// A maker, and helpers that look for work so often.
+/// A maker, and helpers that look for work this many times.
 fn marked(count: usize, helpers: usize, looks: usize, help: Help) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -122,23 +125,23 @@ fn marked(count: usize, helpers: usize, looks: usize, help: Help) {
         let found = make(&things, count - 1);
         things.assert_done();
         let helped: usize = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
-        assert_eq!(found, helped, "all that was found is told");
+        assert_eq!(found, helped, "all findings are reported");
     });
 }
 
 fn must_fail(model: impl FnOnce()) {
     let outcome = std::panic::catch_unwind(core::panic::AssertUnwindSafe(model));
-    assert!(outcome.is_err(), "no order shows that it is broken");
+    assert!(outcome.is_err(), "no order of accesses shows the defect");
 }
 
 #[test]
-fn when_the_maker_is_told_so_all_is_done() {
+fn when_the_maker_learns_that_all_is_done_it_is() {
     marked(4, 1, 2, REAL);
     marked(3, 2, 1, REAL);
 }
 
 #[test]
-fn a_helper_that_is_finished_too_early_is_caught() {
+fn a_helper_that_finishes_too_early_is_caught() {
     must_fail(|| {
         marked(3, 1, 2, |things| {
             let Some(thing) = things.pool.take() else { return false };
@@ -150,10 +153,10 @@ fn a_helper_that_is_finished_too_early_is_caught() {
 }
 
 #[test]
-fn a_packet_that_nobody_seems_to_have_is_caught() {
+fn a_packet_taken_before_its_taker_is_counted_is_caught() {
     must_fail(|| {
         marked(3, 1, 2, |things| {
-            // Taken, and counted in a step of its own.
+            // Taken first, and counted in a second step.
             let Some(thing) = things.pool.take() else { return false };
             things.pool.finish(None, |_| ());
             let _again = things.pool.give(thing);
@@ -166,7 +169,7 @@ fn a_packet_that_nobody_seems_to_have_is_caught() {
     });
 }
 
-/// One that is killed after it has done one thing.
+/// A helper that is killed after one item.
 const KILLED: Help = |things| {
     let Some(thing) = things.pool.take() else { return false };
     things.do_it(thing);
@@ -175,13 +178,13 @@ const KILLED: Help = |things| {
 };
 
 #[test]
-fn what_a_killed_helper_leaves_is_done() {
+fn the_rest_of_a_killed_helper_is_done() {
     marked(4, 1, 2, KILLED);
     marked(3, 2, 1, KILLED);
 }
 
 #[test]
-fn a_rest_that_is_given_back_too_late_is_caught() {
+fn a_rest_returned_too_late_is_caught() {
     must_fail(|| {
         marked(4, 1, 2, |things| {
             let Some(thing) = things.pool.take() else { return false };
@@ -195,7 +198,7 @@ fn a_rest_that_is_given_back_too_late_is_caught() {
     });
 }
 
-/// A maker that gives up; what it is about is gone then.
+/// A maker that gives up; afterwards the items may be freed.
 fn given_up(give_up: fn(&Packets)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -208,21 +211,21 @@ fn given_up(give_up: fn(&Packets)) {
         let _given = things.pool.give(0);
         give_up(&things.pool);
         assert!(!things.pool.has_packets());
-        // Nobody else touches it any more.
+        // No helper accesses it any more.
         things.do_it(0);
         let helped = helper.join().unwrap_or(false);
         assert_eq!(things.times(0), 1 + usize::from(helped));
-        assert!(things.pool.wants_work(), "the next one begins anew");
+        assert!(things.pool.wants_work(), "the next collection starts with an empty pool");
     });
 }
 
 #[test]
-fn nobody_is_at_what_was_given_up() {
+fn no_helper_works_after_a_collection_was_given_up() {
     given_up(Packets::give_up);
 }
 
 #[test]
 fn a_maker_that_does_not_wait_for_helpers_is_caught() {
-    // Takes the packets that are there, as its own.
+    // Takes the waiting packets itself.
     must_fail(|| given_up(|pool| while pool.take().is_some() {}));
 }

@@ -1,10 +1,11 @@
-//! What threads note while a collector marks beside them (`src/heap/notes.rs`), in every order.
+//! Models of the notes that threads make during concurrent marking (`src/heap/notes.rs`), in every
+//! order of accesses.
 //!
 //! | mutant | must be caught because |
 //! |---|---|
-//! | a collector that does not look again when the threads stand | the last notes are not marked |
-//! | a cycle that begins while threads of the one given up run | it marks what is freed by then |
-//! | a thread that notes in a buffer that it has given back | nobody looks there |
+//! | a collector that does not take notes again after the threads have stopped | the last notes are not marked |
+//! | a cycle that begins while threads of an abandoned cycle run | it marks values that are freed by then |
+//! | a thread that notes in a buffer that it has returned | no collector reads that buffer |
 
 #[path = "../../src/heap/notes.rs"]
 mod protocol;
@@ -15,7 +16,7 @@ use loom::thread::{JoinHandle, spawn};
 use protocol::{Noted, Notes};
 use std::sync::Arc;
 
-/// A value, by where it lies.
+/// A value, represented by its address.
 #[derive(Clone, Copy, Debug)]
 struct At(usize);
 
@@ -31,11 +32,11 @@ const OTHER: Range<usize> = 100..200;
 fn model(check: impl Fn(Arc<Notes<At>>) + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
-    // A buffer is full with the second value.
+    // A buffer is full with two values.
     builder.check(move || check(Arc::new(Notes::new(2))));
 }
 
-/// A thread that notes these, and gives its buffer back or not.
+/// A thread that notes these values. It returns its buffer if `ends`.
 fn thread(notes: &Arc<Notes<At>>, values: Range<usize>, ends: bool) -> JoinHandle<()> {
     let notes = Arc::clone(notes);
     spawn(move || {
@@ -53,7 +54,8 @@ fn sorted(values: Vec<At>) -> Vec<usize> {
     places
 }
 
-/// Two threads note three values each; one has ended when the collector looks last.
+/// Two threads note three values each. One of them has ended before the collector takes the last
+/// notes.
 fn cycle(stop_and_take: fn(&Notes<At>, [JoinHandle<()>; 2]) -> Vec<At>) {
     model(move |notes| {
         notes.raise(HEAP, Box::new(|| ()));
@@ -66,11 +68,11 @@ fn cycle(stop_and_take: fn(&Notes<At>, [JoinHandle<()>; 2]) -> Vec<At>) {
 }
 
 fn stop(threads: [JoinHandle<()>; 2]) {
-    threads.into_iter().for_each(|thread| thread.join().expect("it only notes"));
+    threads.into_iter().for_each(|thread| thread.join().expect("it only makes notes"));
 }
 
 #[test]
-fn what_is_noted_before_the_threads_stand_is_found() {
+fn notes_made_before_the_threads_stop_are_found() {
     cycle(|notes, threads| {
         stop(threads);
         notes.take(HEAP.start)
@@ -78,7 +80,7 @@ fn what_is_noted_before_the_threads_stand_is_found() {
 }
 
 #[test]
-fn a_collector_that_does_not_look_when_the_threads_stand_is_caught() {
+fn a_collector_that_takes_no_notes_after_the_stop_is_caught() {
     must_fail(|| {
         cycle(|notes, threads| {
             let found = notes.take(HEAP.start);
@@ -89,7 +91,7 @@ fn a_collector_that_does_not_look_when_the_threads_stand_is_caught() {
 }
 
 #[test]
-fn each_heap_finds_its_own() {
+fn each_heap_finds_its_own_notes() {
     model(|notes| {
         notes.raise(HEAP, Box::new(|| ()));
         notes.raise(OTHER, Box::new(|| ()));
@@ -102,7 +104,8 @@ fn each_heap_finds_its_own() {
     });
 }
 
-/// A cycle is given up while a thread notes for it; what is noted may be freed before the next one begins.
+/// A cycle is abandoned while a thread makes notes for it. The noted values may be freed before the
+/// next one begins.
 fn given_up(begin_again: fn(&Notes<At>, JoinHandle<()>)) {
     model(move |notes| {
         notes.raise(HEAP, Box::new(|| ()));
@@ -114,9 +117,9 @@ fn given_up(begin_again: fn(&Notes<At>, JoinHandle<()>)) {
 }
 
 #[test]
-fn nothing_that_was_noted_for_a_cycle_given_up_is_found_by_the_next() {
+fn notes_of_an_abandoned_cycle_are_not_found_by_the_next() {
     given_up(|notes, thread| {
-        thread.join().expect("it only notes");
+        thread.join().expect("it only makes notes");
         notes.raise(HEAP, Box::new(|| ()));
     });
 }
@@ -126,12 +129,12 @@ fn a_cycle_that_begins_while_threads_of_the_last_one_run_is_caught() {
     must_fail(|| {
         given_up(|notes, thread| {
             notes.raise(HEAP, Box::new(|| ()));
-            thread.join().expect("it only notes");
+            thread.join().expect("it only makes notes");
         });
     });
 }
 
-/// A thread's last note, when it has a buffer or not any more.
+/// A thread's last note, with or without a buffer.
 fn last_note(note: fn(&Notes<At>)) {
     model(move |notes| {
         notes.raise(HEAP, Box::new(|| ()));
@@ -140,14 +143,14 @@ fn last_note(note: fn(&Notes<At>)) {
             spawn(move || note(&notes))
         };
         let mut found = notes.take(HEAP.start);
-        ends.join().expect("it only notes");
+        ends.join().expect("it only makes notes");
         found.extend(notes.take(HEAP.start));
         assert_eq!(sorted(found), [1]);
     });
 }
 
 #[test]
-fn a_thread_without_a_buffer_notes_all_the_same() {
+fn a_thread_without_a_buffer_can_make_notes() {
     last_note(|notes| {
         notes.delist(&notes.enlist());
         notes.note_directly(At(1));
@@ -155,7 +158,7 @@ fn a_thread_without_a_buffer_notes_all_the_same() {
 }
 
 #[test]
-fn a_note_in_a_buffer_that_was_given_back_is_caught() {
+fn a_note_in_a_returned_buffer_is_caught() {
     must_fail(|| {
         last_note(|notes| {
             let own = notes.enlist();

@@ -1,4 +1,4 @@
-//! Shares on processors that are simulated: strict priorities, turns among equals.
+//! Shares on simulated processors with strict priorities and round robin among equals.
 
 use super::{BURST_NS, LEAD_MAX_NS, after, floor, priority};
 use kyocho_microprocess::Priority;
@@ -6,14 +6,14 @@ use proptest::prelude::{Strategy, prop_assert, proptest};
 
 const SLICE_NS: u64 = 5_000_000;
 
-/// A user: his share, and how many of a hundred turns he wants.
+/// A user: the share, and in how many of a hundred turns it has work.
 #[derive(Clone, Copy, Debug)]
 struct User {
     share: u32,
     wants: u64,
 }
 
-/// What each has run after so many slices of one processor.
+/// The running time of each user after so many slices of one processor.
 fn run(users: &[User], slices: u64) -> Vec<u64> {
     let mut at_ns = vec![0; users.len()];
     let mut ran_ns = vec![0; users.len()];
@@ -34,7 +34,7 @@ fn run(users: &[User], slices: u64) -> Vec<u64> {
 }
 
 #[test]
-fn shares_are_kept_beside_one_who_wants_next_to_nothing() {
+fn a_nearly_idle_user_does_not_change_the_ratio_of_the_others() {
     let greedy = |share| User { share, wants: 100 };
     let ran = run(&[greedy(1), greedy(4), User { share: 1, wants: 1 }], 10_000);
     let ratio = ran[1] as f64 / ran[0] as f64;
@@ -42,7 +42,7 @@ fn shares_are_kept_beside_one_who_wants_next_to_nothing() {
 }
 
 #[test]
-fn who_was_away_saves_nothing_up() {
+fn an_idle_account_saves_nothing_up() {
     let floor_ns = floor(0, [LEAD_MAX_NS / 2].into_iter());
     let come = after(0, floor_ns, 0, 1);
     assert_eq!(come, floor_ns);
@@ -59,9 +59,9 @@ fn the_greater_the_lead_the_less_urgent() {
 }
 
 proptest! {
-    /// Whoever wants as much as he can get has at least nine tenths of his share.
+    /// A user with unlimited demand gets at least nine tenths of its share.
     #[test]
-    fn nobody_is_kept_from_his_share(
+    fn every_user_gets_its_share(
         users in proptest::collection::vec((1_u32..10, 1_u64..=100), 2..6)
             .prop_map(|all| all.into_iter().map(|(share, wants)| User { share, wants }).collect::<Vec<_>>()),
     ) {
@@ -74,7 +74,7 @@ proptest! {
         }
     }
 
-    /// The floor never falls, and nobody is further before it than the most.
+    /// The floor never falls, and no account leads it by more than the maximum.
     #[test]
     fn the_floor_only_rises(before_ns in 0_u64..1 << 40, active in proptest::collection::vec(0_u64..1 << 40, 0..6)) {
         let floor_ns = floor(before_ns, active.iter().copied());

@@ -1,6 +1,7 @@
 use super::{CELLS_MAX, CELLS_MIN, CacheSize, INTERVAL_NS};
 
-/// Runs a thread that uses a cell every `ns_per_cell`, refill after refill; its last size.
+/// Simulates a thread that uses a cell every `ns_per_cell`, over some refills. Returns the last
+/// size.
 fn settle(size: &mut CacheSize, now_ns: &mut u64, ns_per_cell: u64, refills: usize) -> usize {
     let mut cells = CELLS_MIN;
     for _ in 0..refills {
@@ -42,7 +43,7 @@ fn a_long_sleep_makes_the_cache_small_at_once() {
 }
 
 #[test]
-fn a_clock_that_steps_back_is_survived() {
+fn a_clock_that_steps_back_is_tolerated() {
     let mut size = CacheSize::new(1_000_000);
     assert!((CELLS_MIN..=CELLS_MAX).contains(&size.next(0, 500, INTERVAL_NS)));
     assert!((CELLS_MIN..=CELLS_MAX).contains(&size.next(1_000_100, 500, INTERVAL_NS)));

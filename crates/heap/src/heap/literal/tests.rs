@@ -57,14 +57,14 @@ fn labels_make_cycles() {
 }
 
 #[test]
-fn nesting_deeper_than_any_stack_is_no_recursion() {
+fn data_nested_deeper_than_any_stack_are_built_without_recursion() {
     let mut m = mutator();
     let mut nested = number(7);
     for _ in 0..200_000 {
         nested = pair(nested, datum(DatumKind::Nil));
     }
     let mut value = m.literal(&nested).unwrap();
-    // Dropping the datum would recurse; only building is under test.
+    // Dropping the datum could recurse; this test is about building only.
     core::mem::forget(nested);
     let mut depth = 0;
     while let Some(car) = value.car() {

@@ -1,4 +1,5 @@
-//! A cycle beside the program: what it must not lose, one thing at a time. Freed memory is overwritten.
+//! A cycle concurrent with the program: the objects that it must not free, one case at a time.
+//! Freed memory is overwritten.
 
 use super::{mutator, small};
 use crate::heap::marks::BLOCK_BYTES;
@@ -9,7 +10,7 @@ use crate::value::Value;
 use kyocho_syntax::location::Globals;
 use kyocho_syntax::symbol::Symbol;
 
-/// Long enough to have lines of its own.
+/// Long enough for a vector to have lines of its own.
 pub(super) const LENGTH: usize = 200;
 
 pub(super) fn poisoned() -> Mutator {
@@ -22,7 +23,7 @@ pub(super) fn is_whole(vector: Value, content: i64) -> bool {
         && (0..LENGTH).all(|i| vector.vector_ref(i) == Some(Value::fixnum(content)))
 }
 
-/// Runs `during` between the beginning of a cycle with this root and any marking.
+/// Runs `during` after a cycle with this root has begun and before any marking.
 pub(super) fn while_unmarked<T>(
     m: &mut Mutator,
     root: Value,
@@ -41,7 +42,7 @@ pub(super) fn while_unmarked<T>(
 }
 
 #[test]
-fn what_is_overwritten_in_a_cycle_outlives_it() {
+fn values_overwritten_during_a_cycle_survive_it() {
     type Overwrite = fn(Value, Value) -> bool;
     let ways: [(&str, Overwrite); 5] = [
         ("car", |holder, new| holder.car().is_some_and(|pair| pair.set_car(new))),
@@ -57,7 +58,7 @@ fn what_is_overwritten_in_a_cycle_outlives_it() {
         let mut m = poisoned();
         let kept = m.vector(LENGTH, Value::fixnum(7)).unwrap();
         let (pair, vector) = (m.cons(kept, kept).unwrap(), m.vector(1, kept).unwrap());
-        // One of the two holds it, and only by the place that is overwritten.
+        // One of the two refers to the object, and only in the place that is overwritten.
         let (pair, vector) = match name {
             "car" => (m.cons(kept, Value::NIL).unwrap(), Value::NIL),
             "cdr" => (m.cons(Value::NIL, kept).unwrap(), Value::NIL),
@@ -66,14 +67,14 @@ fn what_is_overwritten_in_a_cycle_outlives_it() {
         let holder = m.cons(pair, vector).unwrap();
         while_unmarked(&mut m, holder, |_| assert!(overwrite(holder, Value::NIL), "{name}"));
         assert!(is_whole(kept, 7), "{name}");
-        // The next one finds it garbage.
+        // The next collection finds it garbage.
         m.heap.collect(|marker| marker.mark(holder));
         assert!(!is_whole(kept, 7), "{name}");
     }
 }
 
 #[test]
-fn what_a_location_held_outlives_the_cycle() {
+fn the_overwritten_value_of_a_location_survives_the_cycle() {
     let mut m = poisoned();
     let top_level = Globals::default().make(Symbol::intern("x"));
     let kept = m.vector(LENGTH, Value::fixnum(7)).unwrap();
@@ -85,7 +86,7 @@ fn what_a_location_held_outlives_the_cycle() {
 }
 
 #[test]
-fn what_is_made_in_a_cycle_outlives_it() {
+fn objects_made_during_a_cycle_survive_it() {
     let mut m = poisoned();
     let made = while_unmarked(&mut m, Value::NIL, |m| {
         let short = m.vector(LENGTH, Value::fixnum(1)).unwrap();
@@ -101,7 +102,7 @@ fn what_is_made_in_a_cycle_outlives_it() {
 }
 
 #[test]
-fn what_is_made_in_a_cycle_may_lie_astride_the_end_of_what_was_there_before() {
+fn an_object_made_during_a_cycle_may_begin_in_an_older_block() {
     const WORDS: usize = 1200;
     let mut m = poisoned();
     let base = crate::heap::lock(&m.heap.space).base();
@@ -110,7 +111,7 @@ fn what_is_made_in_a_cycle_may_lie_astride_the_end_of_what_was_there_before() {
     m.heap.collect(|marker| marker.mark(holder));
     let made = while_unmarked(&mut m, holder, |m| {
         let blocks = crate::heap::lock(&m.heap.space).states.len();
-        // The rest of the last block, and new ones behind it, side by side.
+        // The rest of the last block is adjacent to new blocks.
         m.heap.refill(&m.cells, 1, 2 * BLOCK_BYTES / GRANULE_BYTES).unwrap();
         let astride = core::iter::repeat_with(|| m.vector(WORDS, Value::TRUE).unwrap())
             .take(12)
@@ -119,7 +120,7 @@ fn what_is_made_in_a_cycle_may_lie_astride_the_end_of_what_was_there_before() {
                 block_of(it.address()) < blocks && last >= blocks
             })
             .expect("a vector lies across the end");
-        // So the marker comes by.
+        // This makes the marker scan the object.
         assert!(holder.set_field(0, astride));
         astride
     });

@@ -1,4 +1,5 @@
-//! Ephemerons, collected with the world stopped and beside the program. Freed memory is overwritten.
+//! Ephemerons, in collections with the world stopped and in concurrent ones. Freed memory is
+//! overwritten.
 
 use super::beside::{LENGTH, is_whole, poisoned, while_unmarked};
 use super::{mutator, small};
@@ -14,34 +15,34 @@ fn collect(m: &Mutator, root: Value) {
 }
 
 #[test]
-fn what_is_taken_out_while_a_cycle_goes_on_outlives_it() {
+fn values_read_from_an_ephemeron_during_a_cycle_survive_it() {
     let mut m = poisoned();
     let (key, datum) = (large(&mut m, 1), large(&mut m, 2));
     let both = m.ephemeron(key, datum).unwrap();
     let taken = while_unmarked(&mut m, both, |_| both.ephemeron_datum());
     assert_eq!(taken, Some(datum));
-    assert!(is_whole(datum, 2), "a datum that was taken out");
-    assert!(both.ephemeron_is_broken() && !is_whole(key, 1), "its key was not");
+    assert!(is_whole(datum, 2), "a datum that was read");
+    assert!(both.ephemeron_is_broken() && !is_whole(key, 1), "its key was not read");
 
     let (key, datum) = (large(&mut m, 1), large(&mut m, 2));
     let both = m.ephemeron(key, datum).unwrap();
     assert_eq!(while_unmarked(&mut m, both, |_| both.ephemeron_key()), Some(key));
-    assert!(is_whole(key, 1) && is_whole(datum, 2), "a key that was taken out, and its datum");
+    assert!(is_whole(key, 1) && is_whole(datum, 2), "a key that was read, and its datum");
     assert!(!both.ephemeron_is_broken());
     collect(&m, both);
     assert!(both.ephemeron_is_broken() && !is_whole(key, 1) && !is_whole(datum, 2));
 }
 
 #[test]
-fn one_made_while_a_cycle_goes_on_is_whole_after_it() {
+fn an_ephemeron_made_during_a_cycle_is_not_broken_by_it() {
     let mut m = poisoned();
     let holder = m.vector(1, Value::NIL).unwrap();
-    // What is made next lies between older objects, where the marker expects marks.
+    // New objects are allocated between older ones, where the marker expects marks.
     collect(&m, holder);
     let (made, key) = while_unmarked(&mut m, holder, |m| {
         let key = m.cons(Value::fixnum(1), Value::NIL).unwrap();
         let made = m.ephemeron(key, Value::fixnum(2)).unwrap();
-        // The marker comes by, because what is overwritten is noted.
+        // The marker scans it, because overwritten values are recorded.
         assert!(holder.set_field(0, made) && holder.set_field(0, Value::NIL));
         (made, key)
     });
@@ -51,7 +52,7 @@ fn one_made_while_a_cycle_goes_on_is_whole_after_it() {
 }
 
 #[test]
-fn chains_hold_and_break_whatever_the_order() {
+fn chains_hold_and_break_in_any_order() {
     const COUNT: usize = 20_000;
     for (mark_stack_max, reversed, beside) in [
         (1 << 20, false, false),

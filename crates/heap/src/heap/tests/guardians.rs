@@ -1,4 +1,5 @@
-//! Guardians: what they save beside the program, and where helpers find them. Freed memory is overwritten.
+//! Guardians in concurrent collections, and guardians that helpers find. Freed memory is
+//! overwritten.
 
 use super::beside::{LENGTH, is_whole, poisoned, while_unmarked};
 use super::helped::{help_when_invited, helped};
@@ -19,24 +20,24 @@ fn take(guardian: Value) -> Option<Value> {
 }
 
 #[test]
-fn what_is_out_of_reach_is_saved_with_what_it_leads_to() {
+fn an_unreachable_object_is_saved_with_everything_reachable_from_it() {
     let mut m = poisoned();
     let guardian = m.guardian().unwrap();
     let inner = large(&mut m, 1);
     let outer = m.cons(inner, Value::NIL).unwrap();
     watch(&m, guardian, outer);
     while_unmarked(&mut m, guardian, |_| ());
-    // Until it is taken the guardian keeps it.
+    // The guardian keeps the object until it is taken.
     m.heap.collect(|marker| marker.mark(guardian));
     assert!(is_whole(inner, 1));
     assert_eq!((take(guardian), take(guardian)), (Some(outer), None));
     assert_eq!(outer.car(), Some(inner));
     m.heap.collect(|marker| marker.mark(guardian));
-    assert!(!is_whole(inner, 1), "it was taken, and let go");
+    assert!(!is_whole(inner, 1), "it was taken, and is unreachable again");
 }
 
 #[test]
-fn what_is_taken_while_a_cycle_goes_on_outlives_it() {
+fn an_object_taken_during_a_cycle_survives_it() {
     let mut m = poisoned();
     let guardian = m.guardian().unwrap();
     let object = large(&mut m, 1);
@@ -47,10 +48,10 @@ fn what_is_taken_while_a_cycle_goes_on_outlives_it() {
 }
 
 #[test]
-fn what_is_watched_while_a_cycle_goes_on_is_in_reach_for_it() {
+fn an_object_watched_during_a_cycle_counts_as_reachable() {
     let mut m = poisoned();
     let guardian = m.guardian().unwrap();
-    // What is made next lies between older objects, where the marker expects marks.
+    // New objects are allocated between older ones, where the marker expects marks.
     m.heap.collect(|marker| marker.mark(guardian));
     let object = while_unmarked(&mut m, guardian, |m| {
         let object = m.cons(Value::fixnum(1), Value::NIL).unwrap();
@@ -63,7 +64,7 @@ fn what_is_watched_while_a_cycle_goes_on_is_in_reach_for_it() {
 }
 
 #[test]
-fn guardians_that_helpers_find_save_what_they_watch() {
+fn guardians_found_by_helpers_save_their_objects() {
     let mut m = mutator(helped(false));
     help_when_invited(&m.heap, |heap| {
         heap.help(|| ());

@@ -1,4 +1,5 @@
-//! Collections that several markers make: nothing is lost whoever scans it, wherever a helper stops. Freed memory is overwritten.
+//! Collections by several markers: no object is lost, whichever marker scans it and wherever a
+//! helper stops. Freed memory is overwritten.
 
 use super::beside::{LENGTH, is_whole};
 use super::{mutator, small};
@@ -28,7 +29,7 @@ fn help_until(heap: &Heap, stop: &AtomicBool) {
     }
 }
 
-/// Kernel threads that help, until it is dropped.
+/// Kernel threads that help until this is dropped.
 pub(super) struct Helpers {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -56,7 +57,7 @@ impl Drop for Helpers {
     }
 }
 
-/// Whoever is invited helps at once, on the thread of who invites.
+/// Makes an invited helper run at once, on the inviting thread.
 pub(super) fn help_when_invited(heap: &Arc<Heap>, help: impl Fn(&Heap) + Send + Sync + 'static) {
     let heap_again: Weak<Heap> = Arc::downgrade(heap);
     heap.invite_by(Box::new(move || {
@@ -93,11 +94,11 @@ fn assert_whole(table: Value) {
 }
 
 #[test]
-fn a_helper_marks_what_the_maker_leaves_to_it() {
+fn a_helper_marks_the_packets_that_it_takes() {
     let mut m = mutator(helped(false));
     let kept = table(&mut m);
     let alone = m.heap.collect(|marker| marker.mark(kept));
-    assert_eq!(alone.helped_bytes, 0, "nobody was there");
+    assert_eq!(alone.helped_bytes, 0, "there was no helper");
     help_when_invited(&m.heap, |heap| {
         heap.help(|| ());
     });
@@ -111,7 +112,7 @@ fn a_helper_marks_what_the_maker_leaves_to_it() {
 }
 
 #[test]
-fn what_a_killed_helper_has_not_scanned_is_scanned_by_others() {
+fn others_scan_the_rest_of_a_killed_helpers_work() {
     let mut m = mutator(helped(false));
     let kept = table(&mut m);
     let live_bytes = m.heap.collect(|marker| marker.mark(kept)).live_bytes;
@@ -141,7 +142,7 @@ fn helpers_stop_when_the_maker_gives_up_and_the_next_collection_is_whole() {
         });
         cycle.mark(&[kept]);
         cycle.mark_some(scans);
-        // As where the collector is killed.
+        // As if the collector were killed.
         drop(cycle);
         heap.forget_cycle();
         drop(marks);
@@ -153,12 +154,13 @@ fn helpers_stop_when_the_maker_gives_up_and_the_next_collection_is_whole() {
 }
 
 #[test]
-fn ephemerons_and_keys_that_helpers_find_are_settled() {
+fn ephemerons_and_keys_found_by_helpers_are_decided() {
     let mut m = mutator(helped(false));
     help_when_invited(&m.heap, |heap| {
         heap.help(|| ());
     });
-    // A chain: each datum is the next one's key. And as many whose keys nothing holds.
+    // A chain in which each datum is the next ephemeron's key; and as many ephemerons whose keys
+    // are unreachable.
     let first = m.vector(LENGTH, Value::fixnum(0)).unwrap();
     let (mut key, mut links, mut lost) = (first, Vec::new(), Vec::new());
     for i in 1..100 {
@@ -173,7 +175,7 @@ fn ephemerons_and_keys_that_helpers_find_are_settled() {
     let all: Vec<Value> = links.iter().rev().chain(&lost).chain(&held).copied().collect();
     let all = m.vector_of(&all).unwrap();
     let keys = m.vector_of(&keys).unwrap();
-    // All keys are found after all ephemerons were looked at, some by helpers.
+    // All keys are marked after all ephemerons were examined, some by helpers.
     let done = m.heap.collect(|marker| {
         marker.mark(all);
         marker.run();

@@ -1,4 +1,4 @@
-//! Random programs over a heap and over a naive model of it; both must hold the same graph.
+//! Random programs on a heap and on a naive model of it. Both must have the same graph.
 
 use super::helped::{Helpers, helped};
 use super::{mutator, small, torture};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const SLOTS: usize = 12;
 
-/// One step; numbers select slots, elements and sizes.
+/// One step. Numbers select slots, elements and sizes.
 #[derive(Clone, Debug)]
 enum Operation {
     Cons(usize, usize, usize),
@@ -26,7 +26,7 @@ enum Operation {
         length: usize,
     },
     Flonum(usize, f64),
-    /// From here on the cache is refilled by so many cells.
+    /// Sets how many cells a refill requests from now on.
     Want(usize),
     Store {
         object: usize,
@@ -54,7 +54,7 @@ type Model = Rc<RefCell<Node>>;
 
 fn operation() -> impl Strategy<Value = Operation> {
     let slot = 0..SLOTS;
-    // Lengths on both sides of a line, a cache's run, a wide object and a large one.
+    // Lengths on both sides of a line, of a cache's run, of a wide object and of a large one.
     let length = prop_oneof![3 => 0..40usize, 1 => 100..600usize, 1 => 1500..5000usize];
     prop_oneof![
         8 => (slot.clone(), slot.clone(), slot.clone()).prop_map(|(a, b, c)| Operation::Cons(a, b, c)),
@@ -166,7 +166,7 @@ impl Pair {
         self.mutator.heap.collect(|marker| values.iter().for_each(|&value| marker.mark(value)));
     }
 
-    /// Whether both hold the same graph: equal leaves, equal sharing.
+    /// Whether both have the same graph: equal leaves, and equal sharing.
     fn same(&self) -> bool {
         let mut seen: HashMap<*const RefCell<Node>, Value> = HashMap::new();
         let mut pending: Vec<(Value, Model)> =
@@ -208,7 +208,7 @@ fn part_of(value: Value, part: usize) -> Option<Value> {
     }
 }
 
-/// The same, while a cycle goes on: one object is scanned after each of the later operations.
+/// As [`same_after`], during a cycle: one object is scanned after each of the later operations.
 fn same_beside(limits: Limits, operations: &[Operation], later: &[Operation]) -> bool {
     let mut pair = Pair::new(Limits { bytes_max: 64 << 20, ..limits });
     let _helpers = Helpers::of(&pair.mutator.heap);
@@ -230,7 +230,7 @@ fn same_beside(limits: Limits, operations: &[Operation], later: &[Operation]) ->
     drop(cycle.finish());
     drop(marks);
     let after = pair.same();
-    // What was handed out meanwhile is free now where nothing refers to it, and nothing else is.
+    // Unreachable memory taken during the cycle is free now, and nothing else is.
     operations.iter().for_each(|operation| pair.apply(operation));
     pair.collect();
     let after = after && pair.same();
@@ -247,7 +247,7 @@ fn same_after(limits: Limits, operations: &[Operation]) -> bool {
     let before = pair.same();
     pair.collect();
     let after = before && pair.same();
-    // A model with cycles of reference counts never frees itself.
+    // Reference counts never free a model with cycles, so cut them here.
     for model in &pair.models {
         *model.borrow_mut() = Node::Number(0);
     }
@@ -256,7 +256,7 @@ fn same_after(limits: Limits, operations: &[Operation]) -> bool {
 
 proptest! {
     #[test]
-    fn so_it_does_when_a_collection_goes_on_beside_the_program(
+    fn the_heap_agrees_with_the_model_during_concurrent_collections(
         operations in prop::collection::vec(operation(), 0..200),
         later in prop::collection::vec(operation(), 0..200),
     ) {
@@ -265,14 +265,14 @@ proptest! {
     }
 
     #[test]
-    fn the_heap_holds_the_same_graph_as_the_model(
+    fn the_heap_has_the_same_graph_as_the_model(
         operations in prop::collection::vec(operation(), 0..400)
     ) {
         prop_assert!(same_after(small(), &operations));
     }
 
     #[test]
-    fn so_it_does_when_freed_memory_is_overwritten(
+    fn the_heap_agrees_with_the_model_when_freed_memory_is_overwritten(
         operations in prop::collection::vec(operation(), 0..400)
     ) {
         let limits = Limits { torture: Some(Torture { every: 1 << 40, phase: 0, beside: false }), ..small() };
@@ -280,14 +280,14 @@ proptest! {
     }
 
     #[test]
-    fn so_it_does_when_several_mark(
+    fn the_heap_agrees_with_the_model_with_several_markers(
         operations in prop::collection::vec(operation(), 0..400)
     ) {
         prop_assert!(same_after(helped(false), &operations));
     }
 
     #[test]
-    fn so_it_does_when_several_mark_beside_the_program(
+    fn the_heap_agrees_with_the_model_with_several_concurrent_markers(
         operations in prop::collection::vec(operation(), 0..200),
         later in prop::collection::vec(operation(), 0..200),
     ) {
@@ -295,7 +295,7 @@ proptest! {
     }
 
     #[test]
-    fn so_it_does_when_several_mark_and_their_stacks_are_too_small(
+    fn the_heap_agrees_with_the_model_with_several_markers_and_small_stacks(
         operations in prop::collection::vec(operation(), 0..150)
     ) {
         let limits = Limits { mark_stack_max: 1, ..helped(false) };
@@ -303,14 +303,14 @@ proptest! {
     }
 
     #[test]
-    fn so_it_does_when_every_step_is_followed_by_a_collection(
+    fn the_heap_agrees_with_the_model_when_every_step_is_followed_by_a_collection(
         operations in prop::collection::vec(operation(), 0..150)
     ) {
         prop_assert!(same_after(torture(), &operations));
     }
 
     #[test]
-    fn so_it_does_when_the_mark_stack_is_always_too_small(
+    fn the_heap_agrees_with_the_model_when_the_mark_stack_is_too_small(
         operations in prop::collection::vec(operation(), 0..150)
     ) {
         let limits = Limits { mark_stack_max: 1, ..torture() };

@@ -1,4 +1,4 @@
-//! Threads that allocate in parallel over one heap, and a collector that stops them.
+//! Threads that allocate in parallel in one heap, and a collector that stops them.
 
 use super::{numbers, small, sum};
 use crate::heap::ThreadContext;
@@ -11,7 +11,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 const THREADS: usize = 4;
 const ROUNDS: i64 = 150;
 
-/// A safepoint is a moment without the read lock; roots are published before it.
+/// A thread without the read lock is at a safepoint. It publishes its roots before it releases the
+/// lock.
 struct World {
     heap: Arc<Heap>,
     running: RwLock<()>,
@@ -19,7 +20,7 @@ struct World {
     finished: AtomicUsize,
 }
 
-/// Counts a thread as finished however it ends, so that a failed one does not hang the test.
+/// Counts a thread as finished, also if it fails, so that the test does not hang.
 struct Finish<'a>(&'a AtomicUsize);
 
 impl Drop for Finish<'_> {
@@ -46,7 +47,7 @@ fn work(world: &World, me: usize) {
 }
 
 #[test]
-fn threads_allocate_in_parallel_while_collections_come_between() {
+fn threads_allocate_in_parallel_between_collections() {
     let limits = Limits { bytes_max: 64 << 20, torture: Some(Torture::ALWAYS), ..small() };
     let world = Arc::new(World {
         heap: Heap::new(limits).unwrap(),

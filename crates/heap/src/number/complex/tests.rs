@@ -32,7 +32,7 @@ fn exact_numbers() -> impl Strategy<Value = Exact> {
     (rationals(), rationals()).prop_map(|(real, imaginary)| Complex::new(real, imaginary))
 }
 
-/// Numbers within a box, on no axis.
+/// Numbers in a box, away from the axes.
 fn inexact_numbers(bound: f64) -> impl Strategy<Value = Complex64> {
     let part = move || (0.01..bound, any::<bool>()).prop_map(|(x, less)| if less { -x } else { x });
     (part(), part()).prop_map(|(real, imaginary)| Complex64::new(real, imaginary))
@@ -172,7 +172,7 @@ proptest! {
 }
 
 #[test]
-fn division_neither_overflows_nor_vanishes() {
+fn division_neither_overflows_nor_underflows() {
     let mut m = mutator();
     for scale in [1e300, 1e-300] {
         let a = store(&mut m, Complex64::new(1.0 * scale, 2.0 * scale)).unwrap();
@@ -183,7 +183,7 @@ fn division_neither_overflows_nor_vanishes() {
 }
 
 #[test]
-fn roots_neither_overflow_nor_vanish() {
+fn roots_neither_overflow_nor_underflow() {
     for scale in [1.0, 2f64.powi(1020), 2f64.powi(-1072)] {
         let root = root(Complex64::new(-3.0 * scale, -4.0 * scale));
         assert_eq!(root, Complex64::new(1.0 * scale.sqrt(), -2.0 * scale.sqrt()));
