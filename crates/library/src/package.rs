@@ -1,14 +1,14 @@
-//! R7RS packages as snow-fort.org keeps them: a gzipped tar of one folder with libraries and a
-//! `package.scm` that names them.
+//! R7RS packages in the format of snow-fort.org: a gzipped tar of one folder with libraries, and a
+//! `package.scm` that lists them.
 //!
 //! ```text
 //! (package (name "...") (version "...")
 //!          (library (name (foo bar)) (path "foo/bar.sld") ...) ...)
 //! ```
 //!
-//! An archive is an allegation: it is read into memory, within bounds, and nothing of it is ever written
-//! to a disk. Links, devices and names that lead out of the archive are errors; nothing is skipped but
-//! folders.
+//! An archive is untrusted: it is read into memory within bounds, and nothing from it is ever
+//! written to a disk. Links, devices and names that lead out of the archive are errors. Only
+//! folders are skipped.
 
 use core::fmt;
 use flate2::read::GzDecoder;
@@ -22,28 +22,28 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use tar::EntryType;
 
-/// Bytes of an archive, unpacked, with the headers in it.
+/// Most bytes of an unpacked archive, including its headers.
 pub const BYTES_MAX: u64 = 32 << 20;
-/// Files in one.
+/// Most files of an archive.
 pub const FILES_MAX: usize = 4096;
-/// What names the libraries.
+/// The file that lists the libraries.
 const MANIFEST: &str = "package.scm";
 
-/// Why an archive is no package.
+/// Why an archive is not a package.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PackageError {
-    /// It cannot be read, is no gzipped tar, or ends too early.
+    /// It cannot be read, is not a gzipped tar, or ends too early.
     Unreadable(io::Error),
     /// More than [`BYTES_MAX`], or more than [`FILES_MAX`] files.
     TooLarge,
-    /// A name that is absolute or leads out of the archive, or the same twice.
+    /// A name that is absolute, leads out of the archive, or occurs twice.
     Name(PathBuf),
-    /// Neither file nor folder.
+    /// An entry that is neither file nor folder.
     Kind(PathBuf),
     /// It has no `package.scm`, or several.
     Manifest,
-    /// What a file in it says is malformed, or missing.
+    /// A file in it is malformed, or names something that is missing.
     Syntax(SyntaxError),
 }
 
@@ -66,16 +66,16 @@ impl fmt::Display for PackageError {
 
 impl core::error::Error for PackageError {}
 
-/// The package in the archive at `path`. Blocks for as long as the host takes to read it.
+/// The package in the archive at `path`. Blocks until the host has read it.
 ///
 /// # Errors
-/// What the archive says is wrong, or goes beyond a bound.
+/// The archive is malformed or exceeds a bound.
 pub fn open(path: &Path) -> Result<Package, PackageError> {
     let file = source::open_plain_file(path).map_err(PackageError::Unreadable)?;
     read(io::BufReader::new(file), path)
 }
 
-/// The package that `archive` holds; spans in it begin with `place`.
+/// The package in `archive`. Source positions in it begin with `place`.
 ///
 /// # Errors
 /// As [`open`].
@@ -110,11 +110,12 @@ pub fn read(archive: impl Read, place: &Path) -> Result<Package, PackageError> {
 fn unpack(archive: impl Read) -> Result<HashMap<PathBuf, Vec<u8>>, PackageError> {
     let mut limited = GzDecoder::new(archive).take(BYTES_MAX + 1);
     let result = entries(&mut limited).and_then(|files| {
-        // The rest has the checksum.
+        // The end of the archive contains the checksum.
         io::copy(&mut limited, &mut io::sink()).map_err(PackageError::Unreadable)?;
         Ok(files)
     });
-    // Where the bound has cut it short, that is the reason, whatever the cut looks like.
+    // If the bound has truncated the archive, that is the reason, whatever error the truncation
+    // caused.
     if limited.limit() == 0 { Err(PackageError::TooLarge) } else { result }
 }
 
@@ -151,7 +152,7 @@ fn entries(archive: &mut impl Read) -> Result<HashMap<PathBuf, Vec<u8>>, Package
     Ok(files)
 }
 
-/// A path below some folder without a step up, and without steps that go nowhere.
+/// The path without `.` steps; `None` if it is absolute or has a `..` step.
 fn normal(path: &Path) -> Option<PathBuf> {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -176,7 +177,7 @@ fn read_data(
         .map_err(PackageError::Syntax)
 }
 
-/// The libraries that a manifest names, with their files.
+/// The libraries that a manifest lists, with their files.
 fn libraries(manifest: &[Datum]) -> Result<Vec<(Datum, String)>, PackageError> {
     let [package] = manifest else { return Err(PackageError::Manifest) };
     let mut libraries = Vec::new();
@@ -208,13 +209,13 @@ fn is_called(form: &Datum, name: &str) -> bool {
     head.is_some_and(|symbol| symbol.name() == name)
 }
 
-/// What stands behind `name` in a clause.
+/// The operand of the clause called `name`.
 fn operand<'d>(clause: &'d Datum, name: &str) -> Option<&'d Datum> {
     let found = clause.elements().skip(1).find(|item| is_called(item, name))?;
     found.elements().nth(1)
 }
 
-/// Whether `form` is the definition of the library of this name.
+/// Whether `form` defines the library of this name.
 fn defines(form: &Datum, name: &Datum) -> bool {
     let written = form.elements().nth(1).map(Datum::to_string);
     is_called(form, "define-library") && written == Some(name.to_string())

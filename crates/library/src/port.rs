@@ -1,11 +1,12 @@
-//! Ports: textual and binary, over files, over memory, and the process's own three.
+//! Ports: textual and binary; over files, over memory, and the three of the process.
 //!
-//! A port is a Rust object in Lisp's hands. Its buffer stands under a mutex; whoever waits for the
-//! host (or for the mutex) does so outside the collector's world, so a read that blocks stops
-//! neither the collector nor other threads. No Lisp value is inside: nothing to trace.
+//! A port is a Rust object that Lisp refers to. A mutex protects its buffer. A thread waits for the
+//! host, or for the mutex, outside Lisp, so a blocking read stops neither the collector nor other
+//! threads. A port contains no Lisp values, so nothing is traced.
 //!
-//! Bounds: a file buffer holds `BUFFER_BYTES` and one item; a memory port at most what the heap
-//! may hold. A closed or broken pipe is an error of the call that met it: no signal, no panic.
+//! Bounds: a file buffer holds `BUFFER_BYTES` and one item; a memory port holds at most what the
+//! heap may hold. A closed or broken pipe is an error of the call that finds it, without a signal
+//! and without a panic.
 
 mod both;
 mod decode;
@@ -41,7 +42,7 @@ use turn::Turn;
 /// Bytes of a file port's buffer.
 pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
 
-/// What a port carries.
+/// What is read from and written to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Characters, as UTF-8.
@@ -96,20 +97,20 @@ impl Port {
         port
     }
 
-    /// A port that reads and writes; both ends are over one open file.
+    /// A port for reading and writing, with both ends over one open file.
     pub(crate) fn of_both(name: String, content: Content, input: Input, output: Output) -> Self {
         let port = Self(Arc::new(Body { name, content, end: End::Both(Both::new(input, output)) }));
         standard::register(&port);
         port
     }
 
-    /// The file's path, or what else it is.
+    /// The file's path, or another description.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// What it carries.
+    /// Whether it is textual or binary.
     #[must_use]
     pub fn content(&self) -> Content {
         self.0.content
@@ -127,7 +128,7 @@ impl Port {
         self.output_end().is_some()
     }
 
-    /// Whether it has this end.
+    /// Whether it has an end of this direction.
     pub(crate) fn has(&self, direction: Direction) -> bool {
         match direction {
             Direction::Input => self.is_input(),
@@ -170,10 +171,11 @@ impl Port {
         }
     }
 
-    /// The file that it reads from or writes to, as a descriptor of its own; none where it is over something else, or closed.
+    /// A new descriptor of the file that it reads or writes; `None` if it is closed, or not over a
+    /// file.
     ///
     /// # Errors
-    /// The process has no more descriptors; as [`is_open`](Self::is_open).
+    /// The process has no descriptors left; or as [`is_open`](Self::is_open).
     pub(crate) fn file(&self, m: &mut Mutator) -> Result<Option<OwnedFd>, Raise> {
         let mut own = None;
         if let Some(input) = self.input_end() {
@@ -187,10 +189,11 @@ impl Port {
         own.transpose().map_err(|error| self.refused("file", &error))
     }
 
-    /// Whether it has this end, and that one was not closed yet.
+    /// Whether it has this end and the end is open.
     ///
     /// # Errors
-    /// The thread, which waits for who has the port, is wanted for something else: to be asked again.
+    /// The thread waits for another one to release the port, and must stop: the caller must try
+    /// again.
     pub(crate) fn is_open(&self, m: &mut Mutator, direction: Direction) -> Result<bool, Raise> {
         let open = match direction {
             Direction::Input => {
@@ -203,10 +206,11 @@ impl Port {
         open.unwrap_or(Ok(false))
     }
 
-    /// The reading end, locked; none where it has none. What was written before is passed on where both ends have one place.
+    /// The input end, locked; `None` if it has none. If both ends have one file position, output is
+    /// flushed first.
     ///
     /// # Errors
-    /// As [`is_open`](Self::is_open); the host refuses what was written.
+    /// As [`is_open`](Self::is_open); or the host refuses the output.
     pub(crate) fn input(&self, m: &mut Mutator) -> Result<Option<Locked<'_, Input>>, Raise> {
         match &self.0.end {
             End::Input(input) => lock(m, input).map(Some),
@@ -215,10 +219,11 @@ impl Port {
         }
     }
 
-    /// The writing end, locked; none where it has none. What was read ahead is given back where both ends have one place.
+    /// The output end, locked; `None` if it has none. If both ends have one file position,
+    /// characters read ahead are returned first.
     ///
     /// # Errors
-    /// As [`is_open`](Self::is_open); the host refuses.
+    /// As [`is_open`](Self::is_open); or the host refuses.
     pub(crate) fn output(&self, m: &mut Mutator) -> Result<Option<Locked<'_, Output>>, Raise> {
         match &self.0.end {
             End::Input(_) => Ok(None),
@@ -227,7 +232,7 @@ impl Port {
         }
     }
 
-    /// Closes the reading end, if it has one.
+    /// Closes the input end, if it has one.
     ///
     /// # Errors
     /// As [`is_open`](Self::is_open).
@@ -240,10 +245,11 @@ impl Port {
         Ok(())
     }
 
-    /// Passes on what is buffered, and closes the writing end, if it has one.
+    /// Flushes and closes the output end, if it has one.
     ///
     /// # Errors
-    /// As [`is_open`](Self::is_open). Those of the host are the result's: the end is closed then, unless the thread is wanted for something else.
+    /// As [`is_open`](Self::is_open). The inner result has the host's errors. The end is closed
+    /// after one of these, unless the thread must stop.
     pub(crate) fn close_output(&self, m: &mut Mutator) -> Result<io::Result<()>, Raise> {
         match self.output_end() {
             Some(output) => Ok(lock(m, output)?.close(m)),
@@ -251,14 +257,15 @@ impl Port {
         }
     }
 
-    /// Writes the buffer out, without a Lisp thread, if its end `is_meant`: when an evaluation or the process ends.
+    /// Flushes the output end if `is_meant`, without a Lisp thread. Called when an evaluation or
+    /// the process ends.
     fn flush_at_exit(&self, is_meant: impl FnOnce(&Output) -> bool) -> io::Result<()> {
-        // Where someone is writing to a host that does not take it, waiting would hang the exit.
+        // Another thread may be blocked in a write; waiting for it could hang the exit.
         let output = self.output_end().and_then(Turn::try_lock).filter(|output| is_meant(output));
         output.map_or(Ok(()), |mut output| output.flush(|| false))
     }
 
-    /// The complaint that the host refused something on this port.
+    /// The error for an operation on this port that the host refused.
     #[cold]
     pub(crate) fn refused(&self, who: &'static str, error: &io::Error) -> Raise {
         if error.kind() == io::ErrorKind::Interrupted {
@@ -285,7 +292,8 @@ impl fmt::Display for Port {
 
 impl ForeignObject for Port {
     fn held_bytes(&self) -> usize {
-        // Who holds the lock may wait for the host, and its buffer is then no larger than a file's.
+        // A thread that holds the lock may be waiting for the host; the buffer is then at most as
+        // large as a file's.
         let input = self.input_end().map(|input| input.try_lock().map(|input| input.held_bytes()));
         let output =
             self.output_end().map(|output| output.try_lock().map(|output| output.held_bytes()));
@@ -294,14 +302,14 @@ impl ForeignObject for Port {
     }
 }
 
-/// Where a session's input comes from, and its output goes. A write may wait in the kernel; one that a signal interrupts must say so, and have taken
-/// nothing.
+/// The input and output of a session. A write may block in the kernel. A write interrupted by a
+/// signal must return the error and must not have written anything.
 pub struct SessionPorts {
-    /// What it reads; where there is none, its input is empty.
+    /// The input; empty if `None`.
     pub input: Option<Arc<Feed>>,
-    /// What is displayed.
+    /// The standard output.
     pub output: Box<dyn Write + Send>,
-    /// Errors of threads that nobody waits for.
+    /// Errors of threads that no other thread joins.
     pub error: Box<dyn Write + Send>,
 }
 
@@ -325,7 +333,7 @@ impl SessionPorts {
     }
 }
 
-/// A file error: what the host said, without the number that only programs read.
+/// A file error with the host's message. The error number is not shown.
 #[cold]
 pub(crate) fn file_error(who: &'static str, path: &str, error: &io::Error) -> Raise {
     let text = error.to_string();
@@ -335,7 +343,7 @@ pub(crate) fn file_error(who: &'static str, path: &str, error: &io::Error) -> Ra
     Raise::new(Cause::File { who, path: path.to_owned(), reason, errno, closed_output })
 }
 
-/// The host's number for what was found out without asking it.
+/// The host's error number for a condition found without a system call.
 fn errno_of(kind: io::ErrorKind) -> Option<i32> {
     let errno = match kind {
         io::ErrorKind::PermissionDenied => nix::errno::Errno::EACCES,
@@ -349,7 +357,7 @@ fn errno_of(kind: io::ErrorKind) -> Option<i32> {
     Some(errno as i32)
 }
 
-/// Whether the running thread's user may touch the host's files.
+/// Checks that the running thread's user may use the host's files.
 ///
 /// # Errors
 /// He may not: the host is not asked.
@@ -359,10 +367,11 @@ pub fn permit(m: &Mutator, who: &'static str, path: &str) -> Result<(), Raise> {
     if allowed { Ok(()) } else { Err(file_error(who, path, &refusal())) }
 }
 
-/// Whether the running thread may change what all users of the process share: its folder, its mask of modes, its niceness.
+/// Checks that the running thread may change state that all users of the process share: its folder,
+/// its file mode mask, its niceness.
 ///
 /// # Errors
-/// It is a server's, and its session that of a user.
+/// The process is a server, and the session belongs to one of its users.
 pub(crate) fn permit_process(m: &Mutator, who: &'static str, what: &str) -> Result<(), Raise> {
     permit(m, who, what)?;
     let own = session::with(&m.context, |own| own.is_none_or(|own| own.is_of_process));
@@ -373,7 +382,7 @@ pub(crate) fn permit_process(m: &Mutator, who: &'static str, what: &str) -> Resu
     if own { Ok(()) } else { Err(file_error(who, what, &refusal())) }
 }
 
-/// A place among the open ports of the running thread's account.
+/// Counts an open port for the running thread's account.
 ///
 /// # Errors
 /// It has as many as it may.
@@ -383,14 +392,15 @@ pub fn count(m: &Mutator, who: &'static str) -> Result<Option<Held>, Raise> {
     account.hold(Countable::Ports).map(Some).map_err(exceeded)
 }
 
-/// Locks; where another thread holds the lock, perhaps while it waits for the host, this one waits
-/// outside the collector's world, until it is wanted for something else.
+/// Locks. If another thread holds the lock, perhaps while it waits for the host, this thread waits
+/// outside Lisp until it gets the lock or must stop.
 fn lock<'a, T>(m: &mut Mutator, turn: &'a Turn<T>) -> Result<Locked<'a, T>, Raise> {
     let locked = turn.try_lock().or_else(|| waiting(m, |is_cut| turn.lock_unless(is_cut)));
     locked.ok_or_else(|| Raise::new(Cause::Interrupted))
 }
 
-/// Runs what may block in the kernel, outside the collector's world. It is told how to ask whether it should give up.
+/// Runs `wait`, which may block in the kernel, outside Lisp. Its argument tells whether it should
+/// give up.
 pub(crate) fn waiting<T>(m: &mut Mutator, wait: impl FnOnce(&dyn Fn() -> bool) -> T) -> T {
     let is_cut = session::wish(&m.context);
     m.outside(|| wait(&is_cut))

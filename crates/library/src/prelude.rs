@@ -1,7 +1,8 @@
-//! The part of the system that is written in Scheme, compiled when it boots.
+//! The part of the system that is written in Scheme. It is compiled at boot.
 //!
-//! Procedures that call procedures live here, so that a continuation, a kill or the collector finds
-//! nothing of theirs on a Rust stack. What needs no call back is a primitive.
+//! Procedures that call other procedures are written here. So continuations, kills and the
+//! collector find no state of theirs on a Rust stack. Procedures that call no others are
+//! primitives.
 
 use kyocho_syntax::world::TextLibrary;
 

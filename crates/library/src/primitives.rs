@@ -1,11 +1,11 @@
-//! The procedures written in Rust, one table a file.
+//! The procedures written in Rust, one table per file.
 //!
-//! A primitive gets its arguments as a slice and gives a value or a [`Raise`](kyocho_heap::raise::Raise).
-//! It is never interrupted by the collector, so values in its locals need no rooting; the machine
-//! has checked the number of arguments. A name that begins with `%` is for the prelude and for what
-//! macros expand to: no library exports it.
+//! A primitive gets its arguments as a slice and returns a value or a
+//! [`Raise`](kyocho_heap::raise::Raise). No collection runs meanwhile, so values in its local
+//! variables need no rooting. The machine has checked the number of arguments. Names that begin
+//! with `%` are for the prelude and for macro expansions; no library exports them.
 //!
-//! Where a new primitive belongs: in the file of its first argument's type.
+//! A new primitive belongs in the file of its first argument's type.
 
 mod arithmetic;
 mod bits;
@@ -79,7 +79,7 @@ const TABLES: &[&[Primitive]] = &[
     writing::TABLE,
 ];
 
-/// All primitives, always in the same order: an index into it names one.
+/// All primitives, always in the same order. An index into the order identifies one.
 pub fn all() -> impl Iterator<Item = &'static Primitive> {
     TABLES.iter().copied().flatten()
 }

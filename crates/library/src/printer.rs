@@ -1,8 +1,8 @@
 //! Values as text: `write`, `display`, `write-shared`, `write-simple`.
 //!
-//! A loop over an explicit stack of what is still to print, so that deep data needs no deep Rust
-//! stack. `write` and `display` label what a cycle needs, `write-shared` all that is shared.
-//! Bound: [`TEXT_BYTES_MAX`]; longer output is an error, also where `write-simple` meets a cycle.
+//! The printer loops over an explicit stack of tasks, so deep data need no deep native stack.
+//! `write` and `display` label cycles, `write-shared` all shared structure. Bound:
+//! [`TEXT_BYTES_MAX`]. Longer output is an error, as when `write-simple` prints a cycle.
 
 mod atom;
 mod labels;
@@ -19,19 +19,19 @@ use kyocho_heap::raise;
 use kyocho_heap::value::Value;
 use labels::Labels;
 
-/// The longest text of one value.
+/// Most bytes of one value's text.
 pub const TEXT_BYTES_MAX: usize = 256 << 20;
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// So that `read` gives it back; labels for cycles.
+    /// `read` can read the text; cycles have labels.
     Write,
     /// As `Write`, with labels for all shared structure.
     Shared,
     /// As `Write`, without labels.
     Simple,
-    /// For people: strings and characters as they are.
+    /// For people: strings and characters without quotes and escapes.
     Display,
 }
 
@@ -39,11 +39,11 @@ pub enum Style {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// What is still to print.
+/// A task of the printer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Value(Value),
-    /// What follows an element of a list.
+    /// The rest of a list after an element.
     Tail(Value),
     /// Elements of a vector from an index on.
     Elements(Value, usize),
@@ -51,7 +51,7 @@ enum Task {
     Fields(Value, usize),
 }
 
-/// Tasks, the next one last, as values: what a pause holds.
+/// Tasks encoded as values, the next one last, so that a pause can keep them alive.
 #[derive(Debug, Default)]
 struct Tasks(Vec<Value>);
 
@@ -91,7 +91,7 @@ pub fn to_text(value: Value, style: Style) -> Result<String, TooLong> {
     Ok(out)
 }
 
-/// The text of `value`, of at most `bytes_max`, and never more than [`TEXT_BYTES_MAX`].
+/// The text of `value`, of at most `bytes_max` and [`TEXT_BYTES_MAX`] bytes.
 ///
 /// # Errors
 /// The text is too long.
@@ -101,10 +101,10 @@ pub fn to_short_text(value: Value, style: Style, bytes_max: usize) -> Result<Str
     Ok(out)
 }
 
-/// The same of an argument, in parts. The text is none where it is too long.
+/// As [`to_text`], for an argument, in slices. The inner error means that the text is too long.
 ///
 /// # Errors
-/// As [`Mutator::pause`] tells.
+/// As [`Mutator::pause`].
 pub(crate) fn to_text_in_parts(
     m: &mut Mutator,
     value: Value,
@@ -116,7 +116,7 @@ pub(crate) fn to_text_in_parts(
     Ok(printed.is_ok().then_some(out))
 }
 
-/// The longest text of a value in a message, and of a value that a prompt shows.
+/// Most bytes of a value's text in a message or at a prompt.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// The text of `value` as `write` prints it, or a note that it is too long: for messages.
@@ -129,18 +129,18 @@ pub fn to_message(value: Value) -> String {
 /// Appends the text of `value`.
 ///
 /// # Errors
-/// The text is too long; `out` then holds its beginning.
+/// The text is too long; `out` then has its beginning.
 pub fn print(out: &mut String, value: Value, style: Style) -> Result<(), TooLong> {
     print_within(out, value, style, out.len() + TEXT_BYTES_MAX)
 }
 
 /// Appends the text of `value` while `out` has at most `limit` bytes.
 fn print_within(out: &mut String, value: Value, style: Style, limit: usize) -> Result<(), TooLong> {
-    // Nobody pauses, so nothing is raised.
+    // There are no pauses, so nothing is raised.
     Printer::run(out, value, style, limit, None).unwrap_or(Err(TooLong))
 }
 
-/// Whether printing `value` looks inside it.
+/// Whether `value` has parts that are printed.
 fn is_compound(value: Value) -> bool {
     value.is_pair() || matches!(value.kind(), Some(Kind::Vector | Kind::Record))
 }
@@ -239,7 +239,7 @@ impl Printer {
         self.open.push(Task::Value(car));
     }
 
-    /// The short form of `(quote x)` and its like.
+    /// The short form of `(quote x)` and similar forms.
     fn quotation(&self, car: Value, cdr: Value) -> Option<(&'static str, Value)> {
         let prefix = match car.as_symbol()?.name() {
             "quote" => "'",

@@ -1,7 +1,7 @@
-//! What does a cons cost, its share of collections included?
+//! What does a cons cost, including its part of the collections?
 //!
-//! Baseline in the same run: the same loops in Guile, where it is installed. Unit: nanoseconds a
-//! cons, median of the repeats, with the spread. Ratios are what counts.
+//! Baseline in the same run: the same loops in Guile, if it is installed. Unit: nanoseconds for a
+//! cons, median of the repeats, with the spread. Only the ratios are meaningful.
 #![expect(clippy::print_stdout, reason = "a bench reports on its output")]
 
 use core::hint::black_box;
@@ -54,7 +54,7 @@ impl Bench {
                 list = Value::NIL;
                 self.safepoint(&[]);
             }
-            list = self.m.cons(Value::fixnum(i as i64), list).expect("the limit is far");
+            list = self.m.cons(Value::fixnum(i as i64), list).expect("the limit is not reached");
         }
         black_box(list);
     }
@@ -65,7 +65,7 @@ impl Bench {
         }
         let left = self.tree(depth - 1);
         let right = self.tree(depth - 1);
-        self.m.cons(left, right).expect("the limit is far")
+        self.m.cons(left, right).expect("the limit is not reached")
     }
 
     fn trees(&mut self) {

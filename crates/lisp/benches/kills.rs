@@ -1,9 +1,10 @@
-//! How long does it take to end a thread, by what it is doing?
+//! How long does it take to end a thread, depending on what it is doing?
 //!
-//! `cargo bench -p kyocho-lisp --bench kills [-- KILLS]`: starts a thread for each of so many kills (200 unless told otherwise), waits until it is in
-//! the state, and takes the time from `thread-terminate!` to the return of `thread-join!`. Unit: milliseconds; the mark is 10 for each state.
-//! Baseline in the same run: a thread that waits for a message, and ends when it is told so. Checked: each was terminated, and did what `dynamic-wind`
-//! has it do last.
+//! `cargo bench -p kyocho-lisp --bench kills [-- KILLS]`: starts a thread for each kill (200 by
+//! default) and waits until it is in the state. The time runs from `thread-terminate!` to the
+//! return of `thread-join!`. Unit: milliseconds; the target is 10 in each state. Baseline in the
+//! same run: a thread that waits for a message and ends when it arrives. Checked: each thread was
+//! terminated, and ran the last procedure of its `dynamic-wind`.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
 
 use kyocho_lisp::system::{Options, Session, System};

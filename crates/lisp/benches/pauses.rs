@@ -1,18 +1,21 @@
-//! How long does the world stand still for a collection, with so much alive and so many threads that allocate?
+//! How long is the world stopped for a collection, by live memory and by the number of threads that
+//! allocate?
 //!
-//! `cargo bench -p kyocho-lisp --bench pauses [-- MIB]`: fills a system's heap with vectors in a list, up to 1,024 MiB unless told otherwise,
-//! has 0, 2 and 50 threads allocate, and asks for collections. The *pause* is the collector's work while
-//! all threads stand. The *stop* begins with the request to all threads and ends when they may run: it
-//! counts the wait until the last of them stands. A sample is the longer of a collection's two.
-//! Baseline in the same run: a heap whose limit is so near that the world is stopped throughout; and an eighth and
-//! half as much alive. Unit: milliseconds; all stops beside threads should be below 10 at the 99th
-//! percentile. The table is Markdown, for docs/serve.md.
+//! `cargo bench -p kyocho-lisp --bench pauses [-- MIB]`: fills a system's heap with vectors in a
+//! list, up to 1,024 MiB by default. Then 0, 2 and 50 threads allocate while collections are
+//! requested. The *pause* is the collector's work while all threads are stopped. The *stop* begins
+//! with the request to all threads and ends when they may run again. It includes the wait until the
+//! last thread has stopped. A collection stops the world twice; the sample is the longer one.
+//! Baselines in the same run: a heap so close to its limit that the world is stopped throughout;
+//! and an eighth and half of the live memory. Unit: milliseconds. The 99th percentile of all stops
+//! of concurrent collections should be below 10. The table is Markdown, for docs/serve.md.
 //!
-//! And how long does marking take on 1, 2, 4, ... virtual processors, up to those of the machine and to four at least? That list is followed by one
-//! marker, whoever could help; so this is measured with a vector of short lists, the world stopped throughout. Baseline: one virtual processor.
+//! Second question: how long does marking take on 1, 2, 4, ... virtual processors, up to those of
+//! the machine and at least four? Only one marker can follow a list, so this part uses a vector of
+//! short lists, with the world stopped throughout. Baseline: one virtual processor.
 //!
-//! And how long does one wait for a collection while another reads or compiles a form of so many parts? Baseline: another who does not let up calling
-//! what is compiled.
+//! Third question: how long does a thread wait for a collection while another one reads or compiles
+//! a large form? Baseline: another thread that runs compiled code without a break.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
 
 use kyocho_lisp::system::{Options, System};
@@ -20,12 +23,12 @@ use kyocho_lisp::system::{Options, System};
 const MIB: usize = 1024;
 const BESIDE: usize = 100;
 const STOPPED: usize = 10;
-/// Threads that allocate meanwhile.
+/// Numbers of threads that allocate meanwhile.
 const ALLOCATING: [usize; 3] = [0, 2, 50];
-/// A pair, and a vector of six elements with its header, in bytes.
+/// Bytes of a pair, and of a vector of six elements with its header.
 const ITEM_BYTES: usize = 16 + 64;
 
-/// What another does meanwhile, and the expression that does it.
+/// What the other thread does, and the expression for it.
 const LONG_FORMS: [(&str, &str); 4] = [
     ("calls what is compiled", "(let loop ((n 0)) (if (< n 50000000) (loop (+ n 1))))"),
     ("compiles a literal of 2,000,000 parts", "(length (eval (list 'quote (iota 2000000)) here))"),
@@ -76,7 +79,7 @@ fn main() {
     }
 }
 
-/// The sample that this part of the others does not exceed.
+/// The sample at this fraction of the sorted ones.
 fn at(sorted: &[f64], part: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * part) as usize]
 }
@@ -85,7 +88,7 @@ fn percentiles(sorted: &[f64]) -> String {
     format!("{:.1}, {:.1}, {:.1} ms", at(sorted, 0.5), at(sorted, 0.99), at(sorted, 1.0))
 }
 
-/// The longest of the collections that one asks for while another evaluates such a text.
+/// The longest of the collections that one thread requests while another evaluates `text`.
 fn longest_beside_ms(text: &str) -> f64 {
     let system = System::boot(Options::default(), &mut |_| {}).unwrap();
     let mut session = system.session();
@@ -108,7 +111,7 @@ fn longest_beside_ms(text: &str) -> f64 {
     evaluation.values.last().unwrap().parse::<f64>().unwrap() / 1e6
 }
 
-/// Times of marking, the shortest first, and the part that helpers marked.
+/// Marking times, the shortest first, and the fraction of bytes that helpers marked.
 fn marking_ms(mib: usize, virtual_processors: usize) -> (Vec<f64>, f64) {
     let options = Options {
         memory_max_bytes: (mib + mib * 3 / 4).max(64) << 20,
@@ -144,13 +147,13 @@ struct Stops {
     stops_ms: Vec<f64>,
 }
 
-/// What so many collections take, beside so many threads that allocate.
+/// Measures collections beside threads that allocate.
 fn stops(mib: usize, limit_mib: usize, threads: usize, collections: usize) -> Stops {
     let options = Options { memory_max_bytes: limit_mib.max(64) << 20, ..Options::default() };
     let system = System::boot(options, &mut |_| {}).unwrap();
     let mut session = system.session();
     let items = (mib << 20) / ITEM_BYTES;
-    // Each keeps up to a thousand vectors of what it allocates.
+    // Each keeps up to a thousand of the vectors that it allocates.
     let fill = format!(
         "(define live (let loop ((i 0) (l '())) (if (< i {items}) (loop (+ i 1) (cons (make-vector 6 i) l)) l)))
          (define ended #f)
@@ -179,7 +182,7 @@ fn stops(mib: usize, limit_mib: usize, threads: usize, collections: usize) -> St
         stops.stops_ms.push(system.take_longest_stop().as_secs_f64() * 1e3);
     }
     assert!(threads == 0 || made(&mut session) > before, "the threads allocate meanwhile");
-    // The system lives until the process ends: what it holds goes.
+    // The system lives until the process ends, so its memory is freed here.
     let end = "(set! ended #t) (for-each thread-join! threads) (define live #f) (gc) (gc)";
     session.eval(end, "bench").unwrap();
     stops.pauses_ms.sort_by(f64::total_cmp);

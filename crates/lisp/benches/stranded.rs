@@ -1,12 +1,16 @@
-//! Where do cells go that threads took and did not use, and what does the time slice do to that (paper 4, §8)?
+//! How many cells do threads take and not use, and how does the time slice affect that (paper 4,
+//! §8)?
 //!
-//! `cargo bench -p kyocho-lisp --bench stranded [-- IDLE]`: 10 threads allocate all the time, each until it has made so many lists; 10,000 others,
-//! unless told otherwise, wait for messages, and make a short list for each. A collection takes back what is left in all caches: those cells are
-//! *stranded*. By size of the cache, fixed and by each thread's rate: time, cells stranded at a collection, and times that threads asked for cells. The
-//! fixed size that strands least asks most; the best is the one that takes least time.
+//! `cargo bench -p kyocho-lisp --bench stranded [-- IDLE]`: 10 threads allocate all the time, until
+//! each has made its lists. 10,000 others by default wait for messages, and make a short list for
+//! each message. A collection takes back the unused cells of all caches: these cells are
+//! *stranded*. Results by cache size, fixed and adaptive: time, stranded cells at a collection, and
+//! requests for cells. The fixed size that strands least makes the most requests; the best size is
+//! the one with the least time.
 //!
-//! Then the busy threads alone, by time slice, with two sizes of the cache. Baseline of all ratios, in the same run: a cache by rate, slices of
-//! 5 ms. Each configuration is a process of its own, [`REPEATS`] times; medians. One virtual processor.
+//! Then the busy threads alone, by time slice, with two cache sizes. Baseline of all ratios, in the
+//! same run: an adaptive cache, slices of 5 ms. Each configuration runs in a process of its own,
+//! [`REPEATS`] times; results are medians. One virtual processor.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
 
 use core::time::Duration;
@@ -23,7 +27,8 @@ const HEAP_BYTES: usize = 512 << 20;
 const SIZES: [&str; 8] = ["16", "64", "256", "1024", "4096", "16384", "32768", "auto"];
 const SLICES_MS: [u64; 6] = [1, 2, 5, 20, 100, 500];
 
-/// Every busy thread makes lists of 1,000 pairs; after each tenth of its work main sends each idle thread a message.
+/// Every busy thread makes lists of 1,000 pairs. After each tenth of its work the main thread sends
+/// a message to each idle thread.
 const PROGRAM: &str = "
     (define ended (make-channel 1000))
     (define answers (make-channel 20000))
@@ -46,7 +51,7 @@ const PROGRAM: &str = "
     (wake-all)
     (round 10)";
 
-/// What one process found.
+/// The results of one process.
 struct Found {
     ms: f64,
     stranded: f64,
@@ -118,7 +123,7 @@ fn repeat(cache: &str, slice_ms: u64, idle: usize) -> Found {
     Found { ms, stranded, asked, collections }
 }
 
-/// Measures one configuration in this process, and prints what it found.
+/// Measures one configuration in this process, and prints the results.
 fn measure(cache: &str, slice_ms: u64, idle: usize) {
     let cell_cache = match cache.parse() {
         Ok(cells) => CellCache::Fixed(cells),
@@ -148,7 +153,7 @@ fn measure(cache: &str, slice_ms: u64, idle: usize) {
     println!("{ms} {} {asked} {collections}", stranded as f64 / collections as f64);
 }
 
-/// How often threads have asked for cells.
+/// Number of requests for cells.
 fn asked_for_cells(session: &mut Session) -> u64 {
     let text = "(vector-ref (car (system-call-statistics)) 2)";
     session.eval(text, "bench").unwrap().values.last().unwrap().parse().unwrap()

@@ -1,5 +1,6 @@
-//! Entry points for fuzzers, and the property tests that drive them for some seconds in every run:
-//! no bytes make the reader, the expander or the compiler panic, overflow the stack or run away.
+//! Entry points for fuzzers. Property tests run them for some seconds in every test run. No input
+//! may make the reader, the expander or the compiler panic, overflow the stack or run without
+//! bound.
 
 use crate::system::Options;
 use crate::system::kernel::{Kernel, lock};
@@ -12,10 +13,10 @@ use kyocho_syntax::source;
 use kyocho_syntax::world::World;
 use std::sync::Arc;
 
-/// What the heap of one program may take: it is only compiled.
+/// Heap limit for one program, which is only compiled.
 const HEAP_BYTES_MAX: usize = 64 << 20;
 
-/// Reads every datum of `data`, taken as text; what is not UTF-8 is replaced.
+/// Reads every datum of `data` as text. Invalid UTF-8 is replaced.
 pub fn fuzz_reader(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut reader = Reader::of_text(&text, source::register("fuzz"));
@@ -41,8 +42,8 @@ pub fn fuzz_expander(data: &[u8]) {
     }
 }
 
-/// Expands and compiles every datum of `data` at a prompt, and runs none of it; returns how many
-/// data compile. A heap that the host refuses ends it.
+/// Expands and compiles every datum of `data` at a prompt, without running any. Returns how many
+/// data compile. Returns early if the host has no memory for a heap.
 pub fn fuzz_compiler(data: &[u8]) -> usize {
     let text = String::from_utf8_lossy(data);
     let limits = Limits { bytes_max: HEAP_BYTES_MAX, ..Limits::default() };

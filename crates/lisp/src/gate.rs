@@ -1,13 +1,14 @@
-//! Gates, from Lisp: calls to other programs, and servers whose calls are threads (paper 1, §4).
+//! Gates in Lisp: calls to other programs, and servers whose calls are served by threads (paper 1,
+//! §4).
 //!
 //! ```text
 //! (gate-call ..) --> a carrier, a microprocess of its own, calls and parks --> wakes the thread
-//! a client's call --> the gate's worker puts it on the server's desk --> (%gate-accept ..) --> a thread
-//!                     and parks until that one has replied
+//! a client's call --> the gate's worker adds it to the server's queue --> (%gate-accept ..) --> a thread
+//!                     and parks until that thread has replied
 //! ```
 //!
-//! Requests and replies are bytevectors: what they mean is between the two programs. A Lisp thread that waits here waits for
-//! somebody outside, so it counts as one that can go on: no deadlock is reported of it.
+//! Requests and replies are bytevectors, whose meaning is up to the two programs. A Lisp thread
+//! that waits here waits for an external event, so it does not count as deadlocked.
 
 mod client;
 mod server;
@@ -28,7 +29,7 @@ pub(crate) use server::Desk;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Control procedures of both sides.
+/// The control procedures of both sides.
 pub(crate) const TABLES: [&[Procedure]; 3] = [TABLE, client::TABLE, server::TABLE];
 
 const TABLE: &[Procedure] = &[
@@ -40,7 +41,8 @@ const TABLE: &[Procedure] = &[
     Procedure::new("gate-close!", 1, Some(1), close),
 ];
 
-/// Either side. Calls under way end with an error at the client; a server's threads end as they would have.
+/// Closes either side. Pending calls end with an error at the client. A server's threads run on
+/// until they end.
 fn close(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let gate = frame.get(0);
     if let Some(connection) = gate.as_foreign::<Connection>() {
@@ -53,7 +55,7 @@ fn close(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-/// A thread gives up waiting here, if it does.
+/// Withdraws a thread's wait at a gate, if this is one.
 pub(crate) fn withdraw(wait: &Wait, thread: &Arc<LispThread>) {
     if let Some(connection) = wait.object.as_foreign::<Connection>() {
         connection.withdraw(wait.stage);
@@ -62,7 +64,8 @@ pub(crate) fn withdraw(wait: &Wait, thread: &Arc<LispThread>) {
     }
 }
 
-/// Argument 0: where a gate is. It is a file of the host, so not everybody may reach it; and the gate counts as an open port.
+/// Argument 0: the path of a gate. It is a file of the host, so it needs permission, and the gate
+/// counts as an open port.
 fn place_argument(
     who: &'static str,
     machine: &Machine,
@@ -75,7 +78,7 @@ fn place_argument(
     Ok((PathBuf::from(path), count(&machine.mutator, who)?))
 }
 
-/// Argument `i`: bytes that a frame holds.
+/// Argument `i`: bytes that fit a frame.
 fn bytes_argument(who: &'static str, frame: Frame, i: u16) -> Result<Vec<u8>> {
     let value = frame.get(i);
     let length = value.bytevector_length();
@@ -88,7 +91,7 @@ fn bytes_argument(who: &'static str, frame: Frame, i: u16) -> Result<Vec<u8>> {
     Ok(value.to_bytes().unwrap_or_default())
 }
 
-/// What went wrong at a gate.
+/// The error for a failure at a gate.
 fn failed(who: &str, error: &kyocho_gate::Error) -> Raise {
     Raise::error(format!("{who}: {error}"), Vec::new())
 }

@@ -1,25 +1,29 @@
-//! Images: a session's world in a file, and back. `(save-image FILE)`, `kyocho --image FILE`. Without a file, from one session to another of the
-//! same system: a copy, which nobody else sees and needs no seal.
+//! Images: a session's world saved to a file and loaded from it. `(save-image FILE)`, `kyocho
+//! --image FILE`. A world can also be copied from one session to another of the same system,
+//! without a file. No other session sees that copy, so it needs no seal.
 //!
 //! ```text
 //!   roots: environments, libraries ──> locations ──> values, code ──> more of all of them
-//!          what the system has (prelude, primitives) is named by number, not written: system.rs
+//!          what the system has (prelude, primitives) is referred to by number, not written: system.rs
 //!
 //!   file:  magic | format | build | bytes | tables: symbols, sources, environments, locations, data,
 //!          objects, code, bindings, libraries | seal                                           seal.rs
 //! ```
 //!
-//! Kept: definitions, macros, libraries, records, closures with what they hold, hash tables, code with its places for
-//! reports. **Not kept:** threads, ports, gates, sockets, programs, continuations, guardians, ephemerons, and
-//! locks and channels that a thread holds or waits for: the error names the definition that holds one. Other mutexes, condition variables and
-//! channels are kept, with what was sent and not taken. A name for one that is silently dead would fail far from its cause. The session's own standard ports are
-//! kept as what they are for whoever loads.
+//! Saved: definitions, macros, libraries, records, closures with their variables, hash tables, and
+//! code with its source positions. **Not saved:** threads, ports, gates, sockets, programs,
+//! continuations, guardians, ephemerons, and locks and channels that a thread holds or waits for.
+//! For these saving fails, with an error that names the definition that refers to one. The reason:
+//! a saved object that does not work any more would fail far from the cause. Other mutexes,
+//! condition variables and channels are saved, with messages sent and not received. The session's
+//! own standard ports become those of the session that loads.
 //!
-//! Code is written as the machine's instructions, for the machine trusts them. So a file is believed only when its seal was made
-//! with the key of the user who loads it (`seal.rs`), and by the same build. What is behind the seal is decoded with all
-//! lengths checked nevertheless.
+//! Code is saved as the machine's instructions, and the machine does not check them. So a file is
+//! accepted only if its seal was made with the key of the loading user (`seal.rs`), and by the same
+//! build. Nevertheless all lengths are checked while the sealed content is decoded.
 //!
-//! Other threads of the session may run meanwhile: what they change is kept as it was before or after, each word by itself.
+//! Other threads of the session may run meanwhile. Each word that they change is saved as it was
+//! before or after the change.
 
 mod program;
 mod reader;
@@ -53,31 +57,31 @@ pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("%take-world", 0, Some(0), |machine, _, _| take(machine).map(Control::Value)),
 ];
 
-/// Why there is no image, or none of use.
+/// Why an image cannot be saved or loaded.
 #[derive(Debug)]
 #[non_exhaustive]
 pub(crate) enum ImageError {
-    /// The host refuses the file.
+    /// The host refuses access to the file.
     File(io::Error),
-    /// The host refuses the key.
+    /// The host refuses access to the key.
     Key(PathBuf, io::Error),
     /// The user has no folder for a key.
     NoHome,
-    /// The file is something else.
+    /// The file is not an image.
     NoImage,
-    /// Another build wrote it.
+    /// The image was written by another build.
     OtherBuild,
-    /// It ends early, or goes on.
+    /// The file is shorter or longer than the image.
     WrongLength { announced: u64, found: u64 },
-    /// Another user's key sealed it, or it was changed since.
+    /// It was sealed with another user's key, or changed afterwards.
     WrongSeal,
-    /// A sealed file breaks a rule of the format.
+    /// A sealed file that violates the format.
     Damaged(&'static str),
-    /// A definition holds something that cannot be kept.
+    /// A definition refers to something that cannot be saved.
     Unkept { holder: String, what: &'static str },
-    /// It would be larger than its user's memory.
+    /// The image would exceed the user's memory.
     TooLarge,
-    /// No memory now.
+    /// Out of memory at the moment.
     OutOfMemory,
 }
 
@@ -133,7 +137,8 @@ impl ImageError {
     }
 }
 
-/// `(save-image [FILE])`: without a file, where the session's world was loaded from or its server keeps it.
+/// `(save-image [FILE])`. Without a file: to where the session's world was loaded from, or where
+/// its server keeps it.
 fn save(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "save-image";
     let session = std::sync::Arc::clone(&machine.thread()?.session);
@@ -155,13 +160,13 @@ fn save(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-/// Puts a file there as a whole or not at all.
+/// Replaces a file completely or not at all.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = beside(path, bytes)?;
     fs::rename(&new, path).inspect_err(|_| discard(&new))
 }
 
-/// A new file beside `path`, whole on the disk; only its user may read it.
+/// Writes a new file beside `path` to disk. Only its user may read it.
 fn beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut name = path.as_os_str().to_owned();
@@ -173,12 +178,13 @@ fn beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(new)
 }
 
-/// Takes a file away that is of no use; that it stays is none either.
+/// Deletes a file that is of no use any more. Errors are ignored.
 fn discard(path: &Path) {
     let _ = fs::remove_file(path);
 }
 
-/// `(%load-image FILE)`: the session's names are the image's from now on; gives the hash tables with hashes of the program's own.
+/// `(%load-image FILE)`: replaces the session's definitions by those of the image. Returns the hash
+/// tables that use the program's own hash procedures.
 fn load(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "load-image";
     let path = kyocho_heap::text::to_rust(frame.get(0))
@@ -196,7 +202,7 @@ fn load(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(Control::Value(tables.map_err(|error| error.into_raise(WHO, &path))?))
 }
 
-/// A copy of a session's world, for another session of the system to begin with.
+/// A copy of a session's world, for starting another session of the system.
 pub struct WorldCopy(pub(crate) std::sync::Arc<[u8]>);
 
 impl fmt::Debug for WorldCopy {
@@ -205,7 +211,7 @@ impl fmt::Debug for WorldCopy {
     }
 }
 
-/// `(%copy-world text)`: notes what an image of the session would hold, for who has it done.
+/// `(%copy-world text)`: creates the copy and stores it for the requester.
 fn copy(machine: &mut Machine) -> Result {
     let (kernel, session) = (machine.kernel()?, std::sync::Arc::clone(&machine.thread()?.session));
     let contents = writer::contents(&kernel, &session, &machine.mutator);
@@ -213,7 +219,8 @@ fn copy(machine: &mut Machine) -> Result {
     Ok(Value::NIL)
 }
 
-/// `(%take-world)`: the session's names are from now on those of the copy that it was given; gives what `%load-image` does.
+/// `(%take-world)`: replaces the session's definitions by those of the copy that it was given.
+/// Returns the same as `%load-image`.
 fn take(machine: &mut Machine) -> Result {
     let (kernel, session) = (machine.kernel()?, std::sync::Arc::clone(&machine.thread()?.session));
     let contents = session.copy().ok_or_else(|| no_copy(ImageError::NoImage))?;

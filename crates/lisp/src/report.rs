@@ -1,4 +1,4 @@
-//! What nobody handled, for people: place, message, irritants, who called whom.
+//! Reports of exceptions without a handler, for people: position, message, irritants, callers.
 
 use crate::system::kernel::lock;
 use crate::system::lisp_session::LispSession;
@@ -16,16 +16,16 @@ use kyocho_vm::machine::condition::{
 };
 use kyocho_vm::machine::trace::TraceEntry;
 
-/// Callers that a report lists.
+/// Most callers in a report.
 const ENTRIES_MAX: usize = 16;
-/// Frames looked at to find them.
+/// Most frames searched for callers.
 const FRAMES_MAX: usize = 64;
 
 /// An error that ended an evaluation.
 #[derive(Clone, Debug)]
 pub struct Report {
     place: Option<Span>,
-    /// The thread that ended by it, where it was none that somebody evaluates a text in.
+    /// The thread that it ended; `None` if that thread evaluated a user's text.
     thread: Option<String>,
     message: String,
     trace: Vec<String>,
@@ -33,10 +33,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of an object that a machine raised and nobody handled.
+    /// The report of an object raised in a machine without a handler.
     pub(crate) fn new(session: &LispSession, machine: &Machine, object: Value) -> Self {
         let entries = entries_of_a_user(machine);
-        // A tail call leaves nobody on the stack: then the form that began it is the place.
+        // After a tail call no frame of the caller is left. The position is then that of the
+        // top-level form.
         let place = place_of(object)
             .or_else(|| entries.iter().find_map(|entry| entry.span))
             .or_else(|| session.form());
@@ -62,29 +63,29 @@ impl Report {
         Self { place, thread: None, message: message(session, object), trace, is_closed_output }
     }
 
-    /// The report of something that is the machine's own fault.
+    /// The report of an internal error of the machine.
     pub(crate) fn internal(what: &str) -> Self {
         Self::outside(format!("internal error: {what}"))
     }
 
-    /// The report of something outside any evaluation, such as a file that cannot be read.
+    /// The report of an error outside any evaluation, such as a file that cannot be read.
     pub(crate) fn outside(message: String) -> Self {
         Self { place: None, thread: None, message, trace: Vec::new(), is_closed_output: false }
     }
 
-    /// Whether nothing went wrong but that whoever read standard output wants no more of it.
+    /// Whether the only cause is that the reader of standard output has closed it.
     #[must_use]
     pub const fn is_closed_output(&self) -> bool {
         self.is_closed_output
     }
 
-    /// Who called whom, the innermost first: `in NAME at PLACE`.
+    /// The callers, the innermost first: `in NAME at PLACE`.
     #[must_use]
     pub fn callers(&self) -> &[String] {
         &self.trace
     }
 
-    /// What happened, without place and callers.
+    /// The message, without position and callers.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -113,12 +114,12 @@ fn entries_of_a_user(machine: &Machine) -> Vec<TraceEntry> {
     machine.backtrace(FRAMES_MAX).into_iter().filter(is_of_a_user).collect()
 }
 
-/// Whether an entry stands in a user's text, not in the prelude.
+/// Whether an entry refers to a user's text, not to the prelude.
 pub(crate) fn is_of_a_user(entry: &TraceEntry) -> bool {
     entry.span.is_some_and(|span| !source::name(span.source).starts_with(PRELUDE))
 }
 
-/// What the names of the prelude's sources begin with.
+/// The common prefix of the names of the prelude's sources.
 pub(crate) const PRELUDE: &str = "prelude/";
 
 pub(crate) fn show_entry(entry: &TraceEntry) -> String {
@@ -129,7 +130,7 @@ pub(crate) fn show_entry(entry: &TraceEntry) -> String {
     }
 }
 
-/// What the user of an unbound name may have wanted: an import, or a name spelt nearly so.
+/// A hint for an unbound name: an import that defines it, or a similar name.
 fn hint(session: &LispSession, name: &str) -> String {
     if let Some(library) = lock(&session.world).exported_by(name) {
         return format!(" (exported by {library})");

@@ -1,15 +1,16 @@
-//! The services that are threads (paper 4, §3.1): the system-call thread, the collector and the [`markers`] that help it, the keeper of
-//! [`shares`], and the [`watchdog`].
+//! The services that are threads (paper 4, §3.1): the system-call thread, the collector and the
+//! [`markers`] that help it, the thread that accounts for [`shares`], and the [`watchdog`].
 //!
 //! ```text
 //! thread: cache empty --request--> system-call thread: refill --unpark--> thread runs on
 //!                                   | a collection is wanted
-//! thread: --request--> collector: marks beside the threads, or with the world stopped where somebody waits for memory
+//! thread: --request--> collector: marks concurrently, or with the world stopped if a thread waits for memory
 //! ```
 //!
-//! Each may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was. A kill is put off until it waits or gives
-//! way: with the world stopped it has no such point, so the world goes on first. A collection that is given up leaves a heap in which nothing is cut from
-//! part-used blocks until the next one has ended.
+//! Each may be killed, like any microprocess. `boot` then starts it again, and it continues with
+//! the pending work. A kill takes effect when the service waits or yields. It does neither while
+//! the world is stopped, so the world is restarted first. After an aborted collection the heap
+//! takes no lines of part-used blocks until the next collection has ended.
 
 mod collector;
 pub(crate) mod markers;
@@ -31,7 +32,7 @@ use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// A thread that wants cells.
+/// A thread that needs cells.
 #[derive(Debug)]
 struct Request {
     thread: Arc<LispThread>,
@@ -39,14 +40,14 @@ struct Request {
     ask: Ask,
 }
 
-/// What a thread asks for: so many cells, some of them side by side.
+/// A request of a thread: a number of cells, some of them adjacent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
     pub(crate) need: usize,
     pub(crate) want: usize,
 }
 
-/// The system-call thread, and its mailbox. A thread has at most one request in it.
+/// The system-call thread with its mailbox. A thread has at most one request in it.
 #[derive(Debug, Default)]
 pub(crate) struct SystemCall {
     requests: Mutex<VecDeque<Request>>,
@@ -55,9 +56,9 @@ pub(crate) struct SystemCall {
 }
 
 impl SystemCall {
-    /// Lets the caller's own step carry each request. On several virtual processors the service may
-    /// be at home on another one, whose wake costs 10 to 60 µs; as with a gate, it is then cheaper
-    /// that the client's kernel thread does the work.
+    /// Makes the requesting thread's own kernel thread run the service. With several virtual
+    /// processors the service may be on another one, and waking that costs 10 to 60 µs. As with a
+    /// gate, it is then cheaper if the client's kernel thread does the work.
     pub(crate) fn carry_by_caller(&self) {
         self.carried_by_caller.store(true, Ordering::Relaxed);
     }
@@ -66,7 +67,8 @@ impl SystemCall {
         self.carried_by_caller.load(Ordering::Relaxed)
     }
 
-    /// Asks for cells; the thread is unparked when it has them. Until then its cache is not its own.
+    /// Requests cells. The thread is unparked when it has them. Until then it must not use its
+    /// cache.
     pub(crate) fn request(&self, thread: &Arc<LispThread>, words: &Arc<CellWords>, ask: Ask) {
         thread.refill.store(ASKED, Ordering::Release);
         let request = Request { thread: Arc::clone(thread), words: Arc::clone(words), ask };
@@ -74,13 +76,13 @@ impl SystemCall {
         wake(&self.microprocess);
     }
 
-    /// Who serves.
+    /// The service's microprocess.
     #[cfg(test)]
     pub(crate) fn microprocess(&self) -> Microprocess {
         (*lock(&self.microprocess)).expect("the system is booted")
     }
 
-    /// Gives a cache cells.
+    /// Adds cells to a cache.
     pub(crate) fn serve(
         &self,
         kernel: &Kernel,
@@ -113,14 +115,14 @@ impl SystemCall {
     }
 }
 
-/// Lets others run where the caller's time slice is over; where it is killed, it ends here.
+/// Yields if the caller's time slice is over. If the caller was killed, it ends here.
 fn give_way(me: &Microprocess) {
     if me.is_wanted() {
         yield_now();
     }
 }
 
-/// Wakes a service; one that is just being started again looks at its work first.
+/// Wakes a service. A service that is being restarted checks for work first, so no wake is lost.
 fn wake(microprocess: &Mutex<Option<Microprocess>>) {
     if let Some(microprocess) = lock(microprocess).as_ref() {
         microprocess.unpark();

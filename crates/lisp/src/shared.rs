@@ -1,13 +1,14 @@
-//! Shared memory across nodes, from Lisp (paper 3): the library `(kyocho dsm)` is made of these.
+//! Shared memory across nodes, in Lisp (paper 3): the primitives of the library `(kyocho dsm)`.
 //!
 //! ```text
 //!   (shared-vector-ref v i) ──> the node's copy, or its page is fetched ──> a value
-//!   (shared-acquire! lock ..) ─> the node asks the lock's manager: the thread is outside of Lisp meanwhile, others run
+//!   (shared-acquire! lock ..) ─> the node asks the lock manager; the thread is outside Lisp meanwhile, others run
 //!   (make-shared-region n a) ──> all nodes make it, in a space of 2^64 bytes (`region.rs`)
 //! ```
 //!
-//! The process is one node, joined when a program first needs it; its Lisp threads are the node's threads. A shared vector holds what means the
-//! same on all nodes: small exact integers, flonums, booleans, characters, the empty list.
+//! The process is one node, joined when a program first needs it. Its Lisp threads are the node's
+//! threads. A shared vector holds values with the same meaning on all nodes: small exact integers,
+//! flonums, booleans, characters, the empty list.
 
 mod element;
 pub(crate) mod region;
@@ -31,14 +32,16 @@ use kyocho_vm::machine::access::Frame;
 use kyocho_vm::machine::control::{Control, Procedure};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// The node that this process is.
+/// The node of this process.
 static NODE: Mutex<Option<Arc<Checked>>> = Mutex::new(None);
 
-/// Threads of a node have so many numbers; two Lisp threads that far apart would be taken for one.
+/// Thread numbers of a node. Lisp threads whose numbers differ by a multiple of this would be
+/// confused.
 const THREADS: u64 = 1 << 15;
 
-/// A shared vector as Lisp holds it; none before it is allocated. Made first: a call that finds Lisp's memory full is made again, and
-/// shared memory must be given out once, as on all nodes.
+/// A shared vector as Lisp refers to it; empty before it is allocated. It is created first, because
+/// a call that runs out of Lisp memory is repeated. Shared memory must be allocated exactly once,
+/// in the same order on all nodes.
 #[derive(Debug, Default)]
 struct SharedVector(OnceLock<SharedArray<Element>>);
 
@@ -107,10 +110,11 @@ pub(crate) const TABLE: &[Procedure] = &[
     }),
 ];
 
-/// Leaves in good order, if this process is a node: at the end of a program that went well. Blocks until all nodes come to that.
+/// Leaves in an orderly way if this process is a node; called when a program ends without an error.
+/// Blocks until all nodes have come to this point.
 ///
 /// # Errors
-/// In words: a node is dead.
+/// A node is dead; the error is a message.
 pub fn leave() -> core::result::Result<(), impl fmt::Display> {
     let node = lock(&NODE).take();
     node.map_or(Ok(()), |node| node.leave(ThreadId::FIRST))
@@ -152,7 +156,7 @@ fn join_with(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-/// `(shared-statistics)`: figures by name.
+/// `(shared-statistics)`: an association list of numbers.
 fn statistics(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let counted =
         call("shared-statistics", machine, (frame, count), |node, _| Ok(node.statistics()))?;
@@ -199,7 +203,8 @@ fn set(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-/// `(shared-acquire! lock exclusive? wait?)`: whether it did; with `wait?` it does not where the thread is to stop or to end.
+/// `(shared-acquire! lock exclusive? wait?)`: returns whether the lock was acquired. With `wait?`,
+/// that fails only if the thread must stop or end.
 fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "shared-lock!";
     let lock = LockId(number(WHO, frame, 0)?);
@@ -213,11 +218,12 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     Ok(Control::Value(Value::boolean(has)))
 }
 
-/// A thread has ended: what it holds is given back, as its number is another one's one day. Blocks as a release does.
+/// Called when a thread has ended: releases its locks, because another thread may get its number.
+/// Blocks as a release does.
 pub(crate) fn abandon(thread: &LispThread) {
     let node = lock(&NODE).clone();
     if let Some(node) = node {
-        // Where a node is dead, so is the lock for everybody.
+        // If a node is dead, the lock is lost for all nodes.
         let _died = node.release_all(number_of(thread));
     }
 }
@@ -239,14 +245,14 @@ fn signal(
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-/// The node that this process is; joins, the first time, and waits for all others.
+/// The node of this process. The first call joins, and waits for all other nodes.
 fn node(
     who: &'static str,
     machine: &mut Machine,
     (frame, count): (Frame, usize),
 ) -> Result<Arc<Checked>> {
     permit(who, machine)?;
-    // One that joins just now holds the lock for long.
+    // A thread that is joining holds the lock for a long time.
     let joined = NODE.try_lock().ok().and_then(|node| node.clone());
     if let Some(node) = joined {
         return Ok(node);
@@ -254,7 +260,7 @@ fn node(
     machine.outside(frame, count, || join(Settings::default())).map_err(|error| failed(who, &error))
 }
 
-/// Refuses who may not.
+/// Checks that the thread may use shared memory.
 fn permit(who: &'static str, machine: &Machine) -> Result<()> {
     let Bounds { files, .. } = machine.thread()?.session.account.bounds();
     if files {
@@ -264,7 +270,7 @@ fn permit(who: &'static str, machine: &Machine) -> Result<()> {
     Err(Raise::error(refusal, Vec::new()))
 }
 
-/// The node that this process is, or becomes now.
+/// The node of this process, joined now if necessary.
 fn join(settings: Settings) -> core::result::Result<Arc<Checked>, Error> {
     let mut node = lock(&NODE);
     if let Some(node) = &*node {
@@ -274,7 +280,7 @@ fn join(settings: Settings) -> core::result::Result<Arc<Checked>, Error> {
     Ok(Arc::clone(node.insert(joined)))
 }
 
-/// Does something as a thread of the node, outside of Lisp: it may take its time.
+/// Runs an operation as a thread of the node, outside Lisp, because it may take long.
 fn call<T>(
     who: &'static str,
     machine: &mut Machine,
@@ -287,7 +293,7 @@ fn call<T>(
     done.map_err(|error| failed(who, &error))
 }
 
-/// Whether somebody wants the thread to stop or to end, which it does behind this call.
+/// Whether the thread must stop or end. It does so after this call.
 fn given_up(machine: &Machine) -> Result<impl Fn() -> bool + use<>> {
     let thread = Arc::clone(machine.thread()?);
     Ok(move || thread.has_request())

@@ -1,11 +1,11 @@
-//! The Lisp Server as a whole: booting it, programs, sessions.
+//! The Lisp Server as a whole: boot, programs, sessions.
 //!
 //! ```text
 //! caller's kernel thread --request--> getty (a microprocess) --starts--> Lisp thread
 //!                        <---ended---                       <--unpark---
 //! ```
 //!
-//! The runtime lives on a kernel thread of its own, so that whoever boots a system keeps his.
+//! The runtime has a kernel thread of its own, so booting a system does not occupy the caller's.
 
 pub(crate) mod boot;
 pub(crate) mod control;
@@ -40,8 +40,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
-/// What a process exits with whose standard output nobody reads any more: what a shell sees of one
-/// that SIGPIPE (13) ended.
+/// Exit code of a process whose standard output was closed by its reader: as a shell reports a
+/// process that SIGPIPE (13) ended.
 pub const CLOSED_OUTPUT_EXIT: u8 = 128 + 13;
 
 /// Which evaluator runs programs.
@@ -59,29 +59,30 @@ pub enum Engine {
 pub struct Options {
     /// Which evaluator.
     pub engine: Engine,
-    /// Cells a thread takes at a time.
+    /// Cells that a thread takes with one request.
     pub cell_cache: CellCache,
-    /// The heap never takes more.
+    /// Limit of the heap.
     pub memory_max_bytes: usize,
-    /// A thread's stack never takes more, nor a quarter of the heap.
+    /// Limit of a thread's stack. A quarter of the heap is a further limit.
     pub stack_max_bytes: usize,
-    /// Virtual processors; as many as the process has CPUs where none is said.
+    /// Number of virtual processors; by default the number of CPUs of the process.
     pub virtual_processors: Option<usize>,
-    /// How long a thread runs while equals wait, 1 ms to 1 s; 5 ms where none is said.
+    /// How long a thread runs while threads of equal priority wait: 1 ms to 1 s, by default 5 ms.
     pub time_slice: Option<Duration>,
-    /// No exact integer has more bits, in the whole process.
+    /// Most bits of an exact integer, in the whole process.
     pub integer_bits_max: u64,
-    /// Whether other processes of the user may list and control the threads: see [`kyocho_microprocess::control`].
+    /// Whether other processes of the user may list and control the threads: see
+    /// [`kyocho_microprocess::control`].
     pub control: bool,
-    /// Folders where libraries are looked for.
+    /// Folders that are searched for libraries.
     pub library_path: Vec<PathBuf>,
     /// Archives whose libraries can be imported: see [`kyocho_library::package`].
     pub packages: Vec<PathBuf>,
-    /// The world to begin with: [`System::load_image`] of it.
+    /// The image of the initial world: see [`System::load_image`].
     pub image: Option<PathBuf>,
-    /// For tests: collections that only a count asks for.
+    /// For tests: collections at fixed counts of requests.
     pub torture: Option<Torture>,
-    /// For tests: a collection comes at every so many times that a thread is outside of Lisp; 0: at none.
+    /// For tests: a collection at every so many calls outside Lisp; 0 for none.
     pub torture_outside: u64,
     /// The program, for `command-line`.
     pub script: Option<PathBuf>,
@@ -111,24 +112,24 @@ impl Default for Options {
     }
 }
 
-/// A service that has come up.
+/// A service that has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLine {
     /// Its name.
     pub name: &'static str,
-    /// What does it, with which mechanism.
+    /// What it does, and with which mechanism.
     pub detail: String,
 }
 
-/// Why a system could not be booted.
+/// Why a system could not boot.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BootError {
-    /// The host has no memory or threads for it.
+    /// The host lacks memory or threads.
     Host(std::io::Error),
-    /// The prelude failed: the report says where.
+    /// The prelude failed. The report has the position.
     Prelude(Report),
-    /// The package at this path is none, for this reason.
+    /// The archive at this path is not a package, for this reason.
     Package(PathBuf, String),
 }
 
@@ -154,14 +155,14 @@ pub struct System {
 /// How a program ended.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What the process should exit with.
+    /// The exit code for the process.
     pub exit_code: u8,
     /// The error that ended it.
     pub report: Option<Report>,
 }
 
 impl Outcome {
-    /// The reader of standard output has gone: nothing is wrong, nobody needs to be told.
+    /// The reader of standard output has closed it. This is not an error, and is not reported.
     const fn closed_output() -> Self {
         Self { exit_code: CLOSED_OUTPUT_EXIT, report: None }
     }
@@ -174,17 +175,18 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Writes out what ports hold. What the host refuses now is lost: the process ends.
+    /// Flushes all ports. Output that the host does not accept now is lost, because the process
+    /// ends.
     pub fn flush_ports(&self) {
         let _ = kyocho_library::port::flush_all();
     }
 }
 
 impl System {
-    /// Boots a system; `on_service` is told of each service as it comes up.
+    /// Boots a system. Calls `on_service` for each service that has started.
     ///
     /// # Errors
-    /// When the host has no room for it.
+    /// The host lacks memory or threads.
     pub fn boot(
         options: Options,
         on_service: &mut dyn FnMut(&ServiceLine),
@@ -232,10 +234,12 @@ impl System {
         }
     }
 
-    /// Gives the process's own session the world that an image holds; `(save-image)` saves there. Waits in the kernel.
+    /// Loads an image into the process's own session; `(save-image)` then saves to its file. Blocks
+    /// in the kernel.
     ///
     /// # Errors
-    /// The file is no image, or not this user's, or this build's: the report says so. The system is as before.
+    /// The file is not an image, or belongs to another user or build. The report says which. The
+    /// system is unchanged.
     pub fn load_image(&mut self, path: &Path) -> Result<(), Report> {
         let base = &self.kernel.base;
         match boot::evaluate(&self.jobs, base, Text::image(base, path)) {
@@ -247,19 +251,20 @@ impl System {
         }
     }
 
-    /// A session of whoever runs the process: without bounds, its ports the process's own. There should be one at a
-    /// time: what runs in it shares libraries, and an interrupt reaches whatever is evaluated.
+    /// A session of the user that runs the process, without bounds, and with the ports of the
+    /// process. There should be one at a time: its libraries are shared, and an interrupt reaches
+    /// every evaluation in it.
     #[must_use]
     pub fn session(&self) -> Session {
         let base = Arc::clone(&self.kernel.base);
         Session::new(Arc::clone(&self.kernel), self.jobs.clone(), base)
     }
 
-    /// A session of a user: its environment, libraries, ports and threads are its own, and charged to the account. Sessions
-    /// evaluate side by side.
+    /// A session of a user. It has its own environment, libraries, ports and threads, which are
+    /// charged to the account. Sessions evaluate concurrently.
     ///
     /// # Errors
-    /// The account has as many as it may.
+    /// The account's bound on sessions is reached.
     pub fn open_session(
         &self,
         account: &Arc<Account>,
@@ -269,31 +274,34 @@ impl System {
         Ok(Session::new(Arc::clone(&self.kernel), self.jobs.clone(), session))
     }
 
-    /// No session connects to this address of the process's own from now on, however it writes it: one that did would be another user there.
+    /// Forbids sessions to connect to this address of the process itself, however the address is
+    /// written. A session that did would act as another user there.
     pub fn keep_sessions_from(&self, address: core::net::SocketAddr) {
         self.kernel.doors.add(address);
     }
 
-    /// What is known of the heap.
+    /// Statistics of the heap.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.kernel.heap.statistics()
     }
 
-    /// The longest time since the last call that all Lisp threads were stopped, from the request to
-    /// them until they may run again. Unlike a collection's pause it counts the wait until the last
-    /// of them has come to a safepoint.
+    /// The longest time since the last call for which all Lisp threads were stopped. It runs from
+    /// the request to stop until they may run again. So, unlike a collection's pause, it includes
+    /// the wait until the last thread has reached a safepoint.
     pub fn take_longest_stop(&self) -> Duration {
         self.kernel.threads.take_longest_stop()
     }
 
-    /// How many top-level locations there are: the system's, and those of sessions that are not collected yet.
+    /// Number of top-level locations: those of the system, and those of sessions that are not yet
+    /// collected.
     #[must_use]
     pub fn locations(&self) -> usize {
         self.kernel.base.globals().count()
     }
 
-    /// Runs a service as a microprocess of the system, a child of init, and again whenever it is killed or panics, until it returns.
+    /// Runs a service as a microprocess of the system, a child of init. It is started again
+    /// whenever it is killed or panics, until it returns.
     ///
     /// # Errors
     /// The host has no memory for it.
@@ -305,7 +313,7 @@ impl System {
         let (started, wait) = mpsc::channel();
         let name = name.to_owned();
         let job = move |_: &Arc<Kernel>| {
-            // Who asked has gone: he does not mind.
+            // If the requester has gone, the result is not needed.
             let _ = started.send(keeper::keep(&name, Priority::NORMAL, body));
         };
         let ended = || std::io::Error::other("the runtime has ended");
@@ -313,7 +321,7 @@ impl System {
         wait.recv().unwrap_or_else(|_| Err(ended()))
     }
 
-    /// What a signal's thread needs to end the process decently.
+    /// A handle for the thread that handles signals, which flushes ports before the process ends.
     #[must_use]
     pub fn shutdown_handle(&self) -> Shutdown {
         Shutdown { _private: () }

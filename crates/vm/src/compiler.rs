@@ -1,11 +1,11 @@
-//! Core forms to bytecode.
+//! The compiler: core forms to bytecode.
 //!
 //! ```text
 //! Core --analysis--> facts --generator--> instructions --assembler--> Code --verify--> closure
 //! ```
 //!
-//! It runs inside one primitive, and [pauses](kyocho_heap::heap::pause) at each form: what it has made (constants, code objects) is kept until all is
-//! done.
+//! It runs inside one primitive, and [pauses](kyocho_heap::heap::pause) at each form. The constants
+//! and code objects that it has made are kept alive until it is done.
 
 mod analysis;
 pub(crate) mod assembler;
@@ -31,10 +31,11 @@ use kyocho_syntax::symbol::Symbol;
 use std::collections::HashMap;
 pub use verify::{Fault, verify};
 
-/// Variables that a closure may hold: it lies in its thread's cell cache, where no object is large.
+/// Most variables that a closure can capture. A closure is allocated from its thread's cell cache,
+/// which cannot hold large objects.
 const CAPTURED_MAX: usize = 1000;
 
-/// Variables, arguments and intermediate values that a procedure may have at a time.
+/// Most variables, arguments and intermediate values that a procedure can have at a time.
 const SLOTS_MAX: usize = 30_000;
 
 /// Why a form cannot be compiled.
@@ -43,19 +44,19 @@ const SLOTS_MAX: usize = 30_000;
 pub enum CompileError {
     /// Forms nested deeper than the compiler takes.
     TooDeep,
-    /// A procedure with more variables and intermediate values than a frame holds.
+    /// The procedure has more variables and intermediate values than a frame can hold.
     TooManySlots,
-    /// A procedure that uses more variables of the procedures around it than a closure holds.
+    /// The procedure uses more variables of enclosing procedures than a closure can hold.
     TooManyCaptured,
-    /// A procedure too long for its jumps.
+    /// The procedure is too long for its jumps.
     TooFar,
-    /// Not an error: the procedure is compiled again with room reserved.
+    /// Not an error: the procedure is compiled again, with room reserved.
     NeedsReserve,
-    /// A variable without a binding: the expander's promise is broken.
+    /// A variable without a binding: the expander broke its contract.
     Unplaced(Symbol),
-    /// Code that the machine must not be given: the generator's promise is broken.
+    /// Code that must not be passed to the machine: the generator broke its contract.
     Faulty(Fault),
-    /// The heap is full, or the thread is to end.
+    /// The heap is full, or the thread must end.
     Raised(Raise),
 }
 
@@ -110,7 +111,8 @@ impl fmt::Display for CompileError {
     }
 }
 
-/// Compiles a top-level form into a procedure of no arguments. Keeps all that it makes.
+/// Compiles a top-level form into a procedure without arguments. Keeps everything that it makes
+/// alive.
 ///
 /// # Errors
 /// When the form exceeds a bound of the compiler, or the heap is full; or as [`Mutator::pause`] tells.
@@ -131,7 +133,7 @@ pub fn compile(
     Ok(mutator.keep(closure))
 }
 
-/// Puts code into the heap.
+/// Makes a heap object for the code.
 fn make_code(mutator: &mut Mutator, code: Code) -> Result<Value, CompileError> {
     verify(&code)?;
     Ok(mutator.foreign(Box::new(code))?)

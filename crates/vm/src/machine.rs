@@ -1,8 +1,8 @@
 //! The abstract machine of one Lisp thread: registers, stack, dynamic state.
 //!
-//! [`Machine::run`] executes until something must be done outside: a safepoint was asked for, cells
-//! are needed, the thread must wait, the program is over. Nothing is kept on the host's stack, so a
-//! machine that stands needs none, and may go on on any kernel thread.
+//! [`Machine::run`] executes until something must be done outside it: a safepoint was requested,
+//! cells are needed, the thread must wait, or the program has ended. No state is on the native
+//! stack. So a stopped machine needs no native stack, and can continue on any kernel thread.
 //!
 //! ```text
 //! start --> run --> Exit::{Poll, Refill, Collect, Park} --> run --> .. --> Exit::{Finished, ..}
@@ -36,29 +36,29 @@ use wait::Wait;
 pub enum Exit {
     /// The poll word is set.
     Poll,
-    /// So many cells are needed to go on.
+    /// Continuing needs this many cells.
     Refill(usize),
-    /// The heap wants a collection.
+    /// The heap requests a collection.
     Collect,
-    /// A primitive found no memory: it is called again after a collection.
+    /// A primitive ran out of memory. It is called again after a collection.
     Exhausted,
-    /// The thread waits; it was told whom to wake.
+    /// The thread waits. It is registered where it will be woken.
     Park,
     /// The thread waits, at most until this time on the monotonic clock.
     ParkUntil(u64),
-    /// It is some other thread's turn.
+    /// The thread yields to others.
     Yield,
     /// The first procedure returned the machine's [outcome](Machine::outcome).
     Finished,
-    /// Nobody handled the machine's outcome, an exception. The stack stands as it was.
+    /// The outcome is an exception without a handler. The stack is unchanged.
     Uncaught,
-    /// The program ends with this code.
+    /// The program ends with this exit code.
     Quit(i32),
-    /// A frame returned where none may, or a primitive panicked: the machine is wrong.
+    /// A frame returned where it must not, or a primitive panicked: a defect of the machine.
     Broken,
 }
 
-/// The procedures of the prelude that the machine calls by itself.
+/// The prelude's procedures that the machine calls by itself.
 #[derive(Debug, Default)]
 pub struct Hooks {
     /// `(%raise object continuable?)`.
@@ -69,14 +69,14 @@ pub struct Hooks {
     pub terminate: OnceLock<Location>,
 }
 
-/// The registers to go on with.
+/// The registers to continue with.
 #[derive(Clone, Copy, Debug)]
 pub struct Next {
     pc: Pc,
     frame: Frame,
 }
 
-/// What the frames of a stack rest on: a part of a segment.
+/// What is below the frames of a stack: part of a segment of the continuation.
 #[derive(Clone, Copy, Debug)]
 struct Underflow {
     segment: Value,
@@ -84,7 +84,7 @@ struct Underflow {
     pc: Pc,
 }
 
-/// One Lisp thread's machine.
+/// The machine of one Lisp thread.
 #[derive(Debug)]
 pub struct Machine {
     /// The thread's access to the heap.
@@ -95,7 +95,7 @@ pub struct Machine {
     poll: Poll,
     stack: Stack,
     underflow: Underflow,
-    /// A procedure is about to be entered with so many arguments.
+    /// Set while a procedure is about to be entered: the number of its arguments.
     pending: Option<usize>,
     /// The wait that a control procedure is in the middle of.
     pub wait: Option<Wait>,
@@ -111,9 +111,9 @@ pub struct Machine {
     pub has_raised_out_of_memory: bool,
     /// Where to go on after `Exit::Exhausted`.
     again: Option<Pc>,
-    /// Why the machine stops at `Pc::broken`.
+    /// The reason of a stop at `Pc::broken`.
     stopped: Option<Exit>,
-    /// What it came to: see [`outcome`](Self::outcome).
+    /// See [`outcome`](Self::outcome).
     outcome: Value,
     hooks: Arc<Hooks>,
 }
@@ -219,7 +219,8 @@ impl Machine {
         !self.out_of_memory_is_final && raise.is_out_of_memory()
     }
 
-    /// A safepoint before a call to frame `new`, or the stack is too small for it.
+    /// Called before a call with frame `new` at a safepoint, or if the stack is too small for the
+    /// frame.
     #[cold]
     #[inline(never)]
     fn safepoint(&mut self, pc: Pc, frame: Frame, new: Frame) -> Result<Next, Exit> {
@@ -233,7 +234,7 @@ impl Machine {
         }
     }
 
-    /// Makes room for `slots` above `frame`; the frame, which may have moved.
+    /// Makes room for `slots` above `frame`. Returns the frame, which may have moved.
     fn grow(&mut self, frame: Frame, slots: usize) -> Result<Frame, Raise> {
         let mutator = &self.mutator;
         let grown = self.stack.grow(frame, slots, |bytes| mutator.charge(bytes).is_ok());
@@ -285,7 +286,7 @@ impl Machine {
         result
     }
 
-    /// The value of a hook, once the prelude has defined it.
+    /// The value of a hook, if the prelude has defined it.
     fn hook(hook: &OnceLock<Location>) -> Option<Value> {
         let value = location::value(hook.get()?);
         (value != Value::UNBOUND).then_some(value)
