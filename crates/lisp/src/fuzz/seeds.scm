@@ -1,4 +1,4 @@
-;; A program with every special form in it: what the fuzzer mutates.
+;; A program with every special form, which the fuzzer mutates.
 (define-library (seed one)
   (export f (rename g h) m)
   (import (scheme base) (only (scheme write) display))

@@ -2,14 +2,14 @@ use super::{fuzz_compiler, fuzz_expander, fuzz_reader};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// Real programs to mutate: every special form, macros, libraries, all of the lexical syntax.
+/// Real programs to mutate: every special form, macros, libraries, the whole lexical syntax.
 const SEEDS: &[&str] = &[
     include_str!("seeds.scm"),
     kyocho_syntax::world::DERIVED_FORMS,
     kyocho_library::prelude::SOURCES[0].1,
 ];
 
-/// Pieces that, put next to one another, reach more than random bytes do.
+/// Fragments whose combinations reach more code than random bytes do.
 const PIECES: &[&str] = &[
     "(",
     ")",
@@ -96,7 +96,7 @@ fn pieces() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..120).prop_map(|pieces| pieces.join(" "))
 }
 
-/// A change to a program: where, how much goes, what comes instead.
+/// A change to a program: the position, the length removed, the text inserted.
 fn mutations() -> impl Strategy<Value = Vec<(usize, usize, String)>> {
     let insert = prop_oneof![
         (0..PIECES.len()).prop_map(|at| PIECES[at].to_owned()),
@@ -158,9 +158,10 @@ proptest! {
     }
 }
 
-/// The seeds themselves must get through, or the fuzzer mutates what nothing reads to its end.
+/// The seeds must compile without an error; otherwise mutations of them are never read to their
+/// end.
 #[test]
-fn the_seeds_are_whole_programs() {
+fn the_seeds_are_complete_programs() {
     for seed in SEEDS {
         let data = kyocho_syntax::reader::read_all(seed, "seed").unwrap();
         assert_eq!(fuzz_compiler(seed.as_bytes()), data.len());

@@ -22,17 +22,18 @@ pub(super) const TABLE: &[Procedure] = &[
     Procedure::new("gate-call", 3, Some(4), call),
 ];
 
-/// A connection as Lisp holds it.
+/// A connection as Lisp refers to it.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// None once it is closed; with its place among the open ports of an account.
+    /// The client, with its count among the account's open ports; `None` once the connection is
+    /// closed.
     client: Mutex<Option<(Client, Option<Held>)>>,
     calls: Arc<Mutex<Calls>>,
 }
 
 impl ForeignObject for Connection {}
 
-/// The calls under way, by number.
+/// The pending calls, by number.
 #[derive(Debug, Default)]
 struct Calls {
     next: u64,
@@ -41,12 +42,12 @@ struct Calls {
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// Who makes the call; not known yet while it starts.
+    /// The microprocess that makes the call; `None` while it starts.
     carrier: Option<Microprocess>,
     outcome: Option<core::result::Result<Vec<u8>, Error>>,
 }
 
-/// What to ask for.
+/// The arguments of a call.
 struct Request {
     method: u32,
     bytes: Vec<u8>,
@@ -55,14 +56,15 @@ struct Request {
 
 impl Connection {
     pub(super) fn close(&self) {
-        // The last clone ends the connection: carriers that wait keep it, and are ended.
+        // Dropping the last clone ends the connection. Waiting carriers hold clones, so they are
+        // ended.
         drop(lock(&self.client).take());
         for pending in lock(&self.calls).pending.values() {
             end(pending);
         }
     }
 
-    /// Has a carrier make the call, at the thread's priority; the call's number.
+    /// Starts a carrier that makes the call at the thread's priority. Returns the call's number.
     fn begin(
         &self,
         thread: &Arc<LispThread>,
@@ -95,7 +97,7 @@ impl Connection {
         Ok(number)
     }
 
-    /// The outcome of a call, once it is there.
+    /// The outcome of a call, if it has arrived.
     fn collect(&self, number: u64) -> Option<core::result::Result<Vec<u8>, Error>> {
         let mut calls = lock(&self.calls);
         let outcome = calls.pending.get_mut(&number)?.outcome.take()?;
@@ -108,7 +110,7 @@ impl Connection {
         lock(&self.calls).pending.insert(number, pending);
     }
 
-    /// The caller gives up, and so does its carrier.
+    /// The caller abandons the call; its carrier is ended.
     pub(super) fn withdraw(&self, stage: Stage) {
         if let Stage::Sent(number) = stage
             && let Some(pending) = lock(&self.calls).pending.remove(&number)
@@ -120,7 +122,7 @@ impl Connection {
 
 fn end(pending: &Pending) {
     if let Some(carrier) = pending.carrier.as_ref().filter(|_| pending.outcome.is_none()) {
-        // It may have ended by itself.
+        // It may have ended by itself already.
         let _gone = carrier.kill();
     }
 }
@@ -134,7 +136,8 @@ fn ask(client: &Client, request: &Request) -> core::result::Result<Vec<u8>, Erro
     target.call(request.method, &request.bytes)
 }
 
-/// Who waits for the outcome of a call. Dropped without one, the carrier was killed.
+/// Where the outcome of a call is delivered. If it is dropped without an outcome, the carrier was
+/// killed.
 struct Delivery {
     number: u64,
     calls: Arc<Mutex<Calls>>,
@@ -158,7 +161,7 @@ impl Drop for Delivery {
 
 fn connect(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let (path, held) = place_argument("gate-connect", machine, frame)?;
-    // A server may take its time, and collections go on meanwhile.
+    // Connecting may take long, so collections may run meanwhile.
     let client = machine.outside(frame, count, || Client::connect(path));
     let client = client.map_err(|error| failed("gate-connect", &error))?;
     let connection = Connection { client: Mutex::new(Some((client, held))), calls: Arc::default() };
@@ -181,7 +184,8 @@ fn call(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let wait = Wait { stage: Stage::Sent(begun), ..Wait::on(gate) };
     match connection.collect(begun) {
         Some(Ok(reply)) => machine.mutator.bytevector(&reply).map(Control::Value).map_err(|full| {
-            // Made again after a collection, this call finds its reply and does not ask anew.
+            // If this call is repeated after a collection, it must find its reply and not send the
+            // request again.
             if !machine.out_of_memory_is_final {
                 connection.put_back(begun, reply);
                 machine.wait = Some(wait);

@@ -1,4 +1,4 @@
-//! The server's side: `(gate-serve path handler)` of the prelude is made of these.
+//! The server side. The prelude's `(gate-serve path handler)` is built on these procedures.
 
 use super::{bytes_argument, failed, place_argument};
 use crate::system::kernel::lock;
@@ -47,7 +47,7 @@ pub(super) const TABLE: &[Procedure] = &[
 
 type Reply = core::result::Result<Vec<u8>, Failure>;
 
-/// One call, until it is answered; dropped before, it has failed.
+/// A call that awaits its answer. Dropping it without an answer makes the call fail.
 #[derive(Debug)]
 struct Request {
     method: u32,
@@ -57,23 +57,24 @@ struct Request {
     reply: Mutex<Option<Sender<Reply>>>,
 }
 
-/// A call as Lisp holds it.
+/// A call as Lisp refers to it.
 #[derive(Debug)]
 struct RequestObject(Arc<Request>);
 
 impl ForeignObject for RequestObject {}
 
 impl Request {
-    /// The first answer counts.
+    /// Sends the answer. Only the first answer counts.
     fn answer(&self, reply: Reply) {
         if let Some(sender) = lock(&self.reply).take() {
-            // There is room for one; a worker that is gone does not wait for it.
+            // There is room for one answer. If the worker has gone, the answer is lost.
             let _unheard = sender.try_send(reply);
         }
     }
 }
 
-/// Where calls wait for threads. Bounded by the calls that clients may have under way.
+/// The queue of calls that wait for threads. The number of calls that clients may have pending
+/// bounds it.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     state: Mutex<State>,
@@ -81,26 +82,26 @@ pub(crate) struct Desk {
 
 #[derive(Debug, Default)]
 struct State {
-    /// None once it is closed.
+    /// The server, with its count among the account's open ports; `None` once it is closed.
     server: Option<(Server, Option<Held>)>,
     requests: VecDeque<Arc<Request>>,
     acceptors: Waiters,
     closed: bool,
 }
 
-/// A server as Lisp holds it.
+/// A server as Lisp refers to it.
 #[derive(Debug)]
 struct ServerObject(Arc<Desk>);
 
 impl ForeignObject for ServerObject {}
 
 impl Desk {
-    /// The desk of a server.
+    /// The queue of a server.
     pub(super) fn of<'a>(value: Value) -> Option<&'a Arc<Self>> {
         value.as_foreign::<ServerObject>().map(|object| &object.0)
     }
 
-    /// Nobody is served any more.
+    /// Stops serving calls.
     pub(crate) fn close(&self) {
         let server = {
             let mut state = lock(&self.state);
@@ -109,17 +110,17 @@ impl Desk {
             state.acceptors.wake_all();
             state.server.take()
         };
-        // Outside the lock: it ends its connections.
+        // Dropped without the lock, because this ends its connections.
         drop(server);
     }
 
-    /// A thread gives up waiting for a call: another one takes it.
+    /// A thread stops waiting for a call. A call that was meant for it goes to another thread.
     pub(super) fn withdraw(&self, thread: &Arc<LispThread>) {
         lock(&self.state).acceptors.withdraw(thread);
     }
 }
 
-/// What the gate's workers call.
+/// The handler that the gate's workers call.
 struct Clerk(Arc<Desk>);
 
 impl Service for Clerk {

@@ -1,4 +1,5 @@
-//! Which words of code are addresses: those are written as what they lead to, all others as they are.
+//! The words of code that are addresses. An image contains what they refer to; all other words are
+//! saved as they are.
 //!
 //! ```text
 //!   CallGlobal ..   literal ──> a location      MakeClosure ..   literal, literal ──> code, an entry of it
@@ -10,10 +11,10 @@ use kyocho_heap::value::Value;
 use kyocho_vm::compiler::code::{Code, PROLOGUE_WORDS};
 use kyocho_vm::compiler::instruction::{Instruction, Opcode};
 
-/// What a word of code that is an address leads to.
+/// The target of a word of code that is an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A value; an object as a rule.
+    /// A value, usually an object.
     Value(Value),
     /// The location at this address.
     Global(usize),
@@ -23,7 +24,7 @@ pub(super) enum Target {
     Entry(Value, usize),
 }
 
-/// The words that lead somewhere, by position, each once.
+/// The words that are addresses, by position, each once.
 pub(super) fn targets(code: &Code) -> Result<Vec<(usize, Target)>, ImageError> {
     let mut targets = Vec::new();
     let global = code.words[PROLOGUE_WORDS - 1];

@@ -1,6 +1,8 @@
-//! From an image to the heap: every object is made first, then filled, for they refer to one another in circles.
+//! From an image to the heap. Every object is first made and then filled, because objects refer to
+//! one another in cycles.
 //!
-//! What may fail for want of memory comes before anything that the session could see: such a load is made again after a collection.
+//! Everything that could run out of memory comes before any change visible to the session. If it
+//! does run out, loading is repeated after a collection.
 
 use super::ImageError;
 use super::syntax_in::Syntax;
@@ -32,7 +34,7 @@ type Result<T> = core::result::Result<T, ImageError>;
 
 const UNKNOWN: ImageError = ImageError::Damaged("a thing of no kind");
 
-/// What numbers of names stand for.
+/// The symbols, sources, environments and locations of the image, by number.
 pub(super) struct Names {
     symbols: Vec<Symbol>,
     sources: Vec<u32>,
@@ -59,26 +61,26 @@ impl Names {
     }
 }
 
-/// Code whose words are known, but for the addresses among them.
+/// Code whose words are known, except for addresses.
 struct Draft {
     code: Code,
     object: Value,
 }
 
-/// An object that has been made, and how it is filled.
+/// An object that has been made, and how it is to be filled.
 enum Made {
     Pair,
     Whole,
-    /// So many words, each a value.
+    /// This many words, each a value.
     Fields(usize),
     Closure(usize),
-    /// So many associations.
+    /// This many associations.
     Table(usize),
     /// The draft with this number.
     Code(usize),
     Mutex,
     Condvar,
-    /// So many messages.
+    /// This many messages.
     Channel(usize),
 }
 
@@ -89,12 +91,13 @@ struct Reader<'a> {
     made: Vec<Made>,
     drafts: Vec<Draft>,
     draft_numbers: HashMap<Value, usize>,
-    /// Of hash tables: table, key, value.
+    /// For hash tables: table, key, value.
     associations: Vec<(Value, Value, Value)>,
     ports: Vec<Value>,
 }
 
-/// Gives the session the world of an image; the list of its hash tables whose hashes are the program's own.
+/// Replaces the session's world by that of an image. Returns a list of the hash tables that use the
+/// program's own hash procedures.
 pub(super) fn restore(
     kernel: &Kernel,
     session: &LispSession,
@@ -290,7 +293,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The tables that Lisp must fill again, for their hashes may be of addresses.
+    /// The tables that Lisp code must fill again, because their hashes may be derived from
+    /// addresses.
     fn custom_tables(&self, m: &mut Mutator) -> Result<Value> {
         let is_custom =
             |&table: &Value| hash_table::equivalence(table) == Some(Equivalence::Custom);
@@ -363,7 +367,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The address of an entry, of code that is the system's or is being read.
+    /// The address of an entry in code of the system, or in code that is being read.
     fn entry(&self, code: Value, at: usize) -> Result<u64> {
         let draft = self.draft_numbers.get(&code).map(|&number| &self.drafts[number].code);
         let code = draft
@@ -375,7 +379,7 @@ impl Reader<'_> {
         Ok(code.address_of(at))
     }
 
-    /// Reads what is in a table; it is put in when its keys are whole.
+    /// Reads the content of a table. It is inserted when its keys are complete.
     fn fill_table(&mut self, table: Value, count: usize, input: &mut In<'_>) -> Result<()> {
         let procedures = self.value(input)?;
         hash_table::set_procedures(table, procedures);
@@ -400,7 +404,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A word that is an address; the value there is one of the code's constants, and the code keeps the location.
+    /// The value of a word that is an address. A value is also among the code's constants; a
+    /// location is also kept by the code.
     fn target(
         &self,
         input: &mut In<'_>,
@@ -432,7 +437,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Code and tables, whole.
+    /// Completes code and tables.
     fn finish(&mut self, m: &mut Mutator) -> Result<()> {
         for Draft { code, object } in core::mem::take(&mut self.drafts) {
             compiler::verify(&code)
@@ -452,7 +457,7 @@ fn many<T>(input: &mut In<'_>, mut item: impl FnMut(&mut In<'_>) -> Result<T>) -
     (0..count).map(|_| item(input)).collect()
 }
 
-/// An object of values that are still to come.
+/// An object whose values are read later.
 fn empty(m: &mut Mutator, kind: Kind, flags: u8, words: usize) -> Result<Value> {
     let object = m.object(kind, flags, words)?;
     (0..words).for_each(|i| object.set_field_at(i, Value::FALSE));

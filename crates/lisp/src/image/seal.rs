@@ -1,11 +1,13 @@
-//! What makes an image believable: the build that wrote it, and a seal (HMAC-SHA-256) under a key that only the user has.
+//! Authentication of images: the build that wrote it, and a seal (HMAC-SHA-256) with a key that
+//! only the user has.
 //!
 //! ```text
 //! magic 8 | format 4 | build 32 | bytes of the contents 8 | contents | seal 32
 //! ```
 //!
-//! The key is made on first use, in `$XDG_STATE_HOME/kyocho/image.key` or `~/.local/state/kyocho/image.key`, for its owner alone. Who can
-//! read it can run programs as that user anyway, so a sealed image gives nobody more than he has.
+//! The key is made at its first use, in `$XDG_STATE_HOME/kyocho/image.key` or
+//! `~/.local/state/kyocho/image.key`, readable only by its owner. A process that can read it can
+//! run programs as that user anyway, so a sealed image grants no additional rights.
 
 use super::{ImageError, beside, discard};
 use hmac::{Hmac, Mac};
@@ -18,14 +20,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 const MAGIC: &[u8; 8] = b"KyochoIm";
-/// Changes with the meaning of any byte behind it.
+/// Changes whenever the meaning of any later byte changes.
 const FORMAT: u32 = 2;
 const HASH_BYTES: usize = 32;
 const HEADER_BYTES: usize = 8 + 4 + HASH_BYTES + 8;
 
 type Result<T> = core::result::Result<T, ImageError>;
 
-/// What instructions, primitives and the prelude of this build are: code in an image refers to them by number.
+/// A hash of this build's instructions, primitives and prelude. Code in an image refers to them by
+/// number.
 fn build() -> [u8; HASH_BYTES] {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
@@ -56,7 +59,7 @@ fn keyed(key: &[u8]) -> Hmac<Sha256> {
     Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
-/// The file for these contents.
+/// The content of a file for these image contents.
 pub(super) fn sealed(contents: &[u8]) -> Result<Vec<u8>> {
     Ok(sealed_with(&key(&key_path()?)?, contents))
 }
@@ -69,9 +72,9 @@ pub(super) fn sealed_with(key: &[u8], contents: &[u8]) -> Vec<u8> {
     image
 }
 
-/// The contents of a file.
+/// The image contents of a file.
 pub(super) fn opened(image: Vec<u8>) -> Result<Vec<u8>> {
-    // A file that is something else needs no key.
+    // A file of another type is recognised without a key.
     if !image.starts_with(MAGIC) {
         return Err(ImageError::NoImage);
     }
@@ -109,7 +112,7 @@ fn key_path() -> Result<PathBuf> {
     Ok(state.ok_or(ImageError::NoHome)?.join("kyocho/image.key"))
 }
 
-/// The user's key, made where there is none.
+/// The user's key, made if it does not exist.
 fn key(path: &Path) -> Result<Vec<u8>> {
     let failed = |error| ImageError::Key(path.to_path_buf(), error);
     match fs::read(path) {
@@ -129,7 +132,8 @@ fn key(path: &Path) -> Result<Vec<u8>> {
         fs::create_dir_all(folder).map_err(failed)?;
     }
     let new = beside(path, &key).map_err(failed)?;
-    // Another may have been quicker: his key stays, for he may have sealed with it.
+    // If another process has made a key meanwhile, that key is kept, because images may be sealed
+    // with it already.
     let linked = fs::hard_link(&new, path);
     discard(&new);
     linked.or_else(|error| match error.kind() {

@@ -1,4 +1,4 @@
-//! What the expander knows, read: the other half of `syntax_out`.
+//! Reads the state of the expander; the counterpart of `syntax_out`.
 
 use super::ImageError;
 use super::reader::Names;
@@ -160,7 +160,7 @@ impl<'a> Syntax<'a> {
         Ok(())
     }
 
-    /// The libraries; the world has them when all are read.
+    /// Reads the libraries. The world gets them when all are read.
     pub(super) fn libraries(
         &self,
         input: &mut In<'_>,

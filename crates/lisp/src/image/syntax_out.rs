@@ -1,7 +1,7 @@
-//! What the expander knows, written: environments, macros, libraries, and the data that these are made of.
+//! Writes the state of the expander: environments, macros, libraries, and their data.
 //!
-//! A macro is kept as the rules that its user wrote and is compiled again. Data are shared as they are: what a macro has multiplied
-//! is written once.
+//! A macro is saved as the rules that its user wrote, and compiled again when it is loaded. Sharing
+//! of data is preserved: data that macros have multiplied by sharing are written once.
 
 use super::ImageError;
 use super::wire::Out;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 type Result<T> = core::result::Result<T, ImageError>;
 
-/// How identifiers, homes, bindings, libraries and data are told apart.
+/// Codes for the variants of identifiers, homes, bindings, libraries and data.
 pub(super) mod tag {
     pub(in crate::image) const SYMBOL: u8 = 0;
     pub(in crate::image) const ALIAS: u8 = 1;
@@ -53,9 +53,9 @@ pub(super) mod tag {
     pub(in crate::image) const COMPLEX: u8 = 14;
 }
 
-/// A table of things that are known by their address, each written when it gets its number.
+/// A table of objects identified by address. Each is written when it gets its number.
 struct Table<T> {
-    /// Keeps the addresses taken.
+    /// Keeps the objects alive, so that their addresses are not reused.
     items: Vec<Arc<T>>,
     numbers: HashMap<usize, usize>,
     out: Out,
@@ -86,7 +86,7 @@ impl<T> Table<T> {
     }
 }
 
-/// What has been met. Environment 0 is the system's.
+/// The objects numbered so far. Environment 0 is the system's.
 pub(super) struct Syntax {
     pub(super) environments: Vec<Arc<Environment>>,
     numbers: HashMap<u64, usize>,
@@ -192,7 +192,7 @@ impl Syntax {
         self.macros.add(rules, out)
     }
 
-    /// The libraries that are not always there.
+    /// Writes the libraries that are not built in.
     pub(super) fn libraries(
         &mut self,
         writer: &mut Writer<'_>,
@@ -275,7 +275,7 @@ impl Syntax {
         }
     }
 
-    /// An alias's number; what it stands for has a smaller one.
+    /// The number of an alias. The identifier that it renames has a smaller number.
     fn alias(&mut self, writer: &mut Writer<'_>, world: &World, alias: &Arc<Alias>) -> usize {
         let mut chain = Vec::new();
         let mut next = Some(alias);
@@ -305,7 +305,7 @@ impl Syntax {
         self.aliases.known(alias).unwrap_or(0)
     }
 
-    /// A datum: its number and place. Its parts have smaller numbers.
+    /// Writes a datum: its number and position. Its parts have smaller numbers.
     fn datum(&mut self, writer: &mut Writer<'_>, world: &World, datum: &Datum, out: &mut Out) {
         let mut pending = vec![datum];
         while let Some(&datum) = pending.last() {
@@ -333,7 +333,7 @@ impl Syntax {
         self.part(writer, datum, out);
     }
 
-    /// A datum whose number is known.
+    /// Writes a datum that has a number already.
     fn part(&self, writer: &mut Writer<'_>, datum: &Datum, out: &mut Out) {
         out.number(self.data.known(&datum.kind).unwrap_or(0));
         writer.span(datum.span, out);

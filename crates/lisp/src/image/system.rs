@@ -1,7 +1,9 @@
-//! What every system of this build has, by number: the prelude's locations, and the objects that they lead to.
+//! Numbers for the objects that every system of this build has: the prelude's locations, and the
+//! objects reachable from them.
 //!
-//! Booting is deterministic and nothing assigns the prelude's locations afterwards. So a walk over what never changes in them (code, its
-//! constants, what closures hold) meets the same objects in the same order in each process, and their numbers may be written.
+//! Boot is deterministic, and nothing assigns the prelude's locations afterwards. A walk follows
+//! only what never changes: code, its constants, and the variables of closures. So it finds the
+//! same objects in the same order in each process, and an image can refer to them by number.
 
 use kyocho_heap::heap::{Kind, location};
 use kyocho_heap::value::Value;
@@ -13,7 +15,7 @@ use kyocho_vm::compiler::code::Code;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The numbering. Its objects are alive as long as the system: it needs no tracing.
+/// The numbering. Its objects live as long as the system, so it need not be traced.
 #[derive(Debug)]
 pub(crate) struct SystemObjects {
     pub(super) globals: Vec<&'static Global>,
@@ -24,7 +26,7 @@ pub(crate) struct SystemObjects {
 }
 
 impl SystemObjects {
-    /// Numbers what these locations, the first `count` of all, lead to.
+    /// Numbers the objects reachable from these locations, the first `count` of all.
     pub(crate) fn of(environment: &Environment, globals: Vec<&'static Global>) -> Self {
         let global_numbers =
             globals.iter().enumerate().map(|(i, &global)| (global.address(), i)).collect();
@@ -63,17 +65,17 @@ impl SystemObjects {
         }
     }
 
-    /// The number of an object of the system's.
+    /// The number of an object of the system.
     pub(super) fn object(&self, value: Value) -> Option<usize> {
         self.object_numbers.get(&value).copied()
     }
 
-    /// The number of a location of the system's.
+    /// The number of a location of the system.
     pub(super) fn global(&self, address: usize) -> Option<usize> {
         self.global_numbers.get(&address).copied()
     }
 
-    /// The name of a macro of the system's.
+    /// The name of a macro of the system.
     pub(super) fn macro_name(&self, rules: &Arc<Macro>) -> Option<Symbol> {
         self.macro_names.get(&Arc::as_ptr(rules).addr()).copied()
     }

@@ -1,4 +1,5 @@
-//! Worlds there and back; and files that are no images, or not whole, or not one's own.
+//! Worlds that are saved and loaded; and files that are not images, are incomplete, or belong to
+//! another user.
 
 use super::{ImageError, reader, seal, writer};
 use crate::system::Session;
@@ -17,7 +18,7 @@ fn shown(session: &mut Session, text: &str) -> String {
     }
 }
 
-/// What a world after the image shows of what one before it made.
+/// Evaluates `before`, saves and loads the world, and checks the results of `after`.
 fn check(name: &'static str, before: &'static str, after: &'static [(&str, &str)]) {
     within_watchdog(move || {
         let path = file(name);
@@ -31,7 +32,7 @@ fn check(name: &'static str, before: &'static str, after: &'static [(&str, &str)
         for (text, expected) in after {
             assert_eq!(shown(&mut session, text), *expected, "{name}: {text}");
         }
-        // What was loaded can be saved again, where it came from.
+        // A loaded world can be saved again to the file that it came from.
         assert_eq!(shown(&mut session, "(save-image)"), "", "{name}: again");
         let mut system = boot(on(1));
         system.load_image(&path).unwrap();
@@ -43,7 +44,7 @@ fn check(name: &'static str, before: &'static str, after: &'static [(&str, &str)
 }
 
 #[test]
-fn data_come_back_as_they_were() {
+fn data_are_restored_unchanged() {
     check(
         "data",
         "(define all (list 1 -7 1152921504606846975 -1152921504606846976 (expt 7 100) (- (expt 7 99)) 2/3 -0.5 1/2-i 1.5+2.0i
@@ -88,7 +89,7 @@ fn data_come_back_as_they_were() {
 }
 
 #[test]
-fn procedures_come_back_with_what_they_hold() {
+fn procedures_are_restored_with_their_variables() {
     check(
         "procedures",
         "(define (make-counter n) (lambda () (set! n (+ n 1)) n))
@@ -120,7 +121,7 @@ fn procedures_come_back_with_what_they_hold() {
 }
 
 #[test]
-fn locations_that_only_code_has_come_back() {
+fn locations_that_only_code_refers_to_are_restored() {
     check(
         "locations",
         "(define next
@@ -138,7 +139,7 @@ fn locations_that_only_code_has_come_back() {
 }
 
 #[test]
-fn records_tables_macros_and_libraries_come_back() {
+fn records_tables_macros_and_libraries_are_restored() {
     check(
         "names",
         "(define-record-type point (make-point x y) point? (x point-x set-point-x!) (y point-y))
@@ -200,7 +201,7 @@ fn records_tables_macros_and_libraries_come_back() {
 }
 
 #[test]
-fn locks_and_channels_come_back_that_nobody_holds_or_waits_for() {
+fn idle_locks_and_channels_are_restored() {
     check(
         "idle",
         "(define lock (make-mutex 'its-name))
@@ -233,7 +234,7 @@ fn locks_and_channels_come_back_that_nobody_holds_or_waits_for() {
                 "(\"changed\" #t)",
             ),
             ("(mutex-lock! lock) (mutex-unlock! lock changed 0.01)", "#f"),
-            // Room for one more, and no more: the next sender waits until something is taken.
+            // There is room for exactly one more message, so the next sender waits.
             (
                 "(channel-send! mail 3)
                  (define late (spawn (lambda () (channel-send! mail 4) 'sent)))
@@ -251,7 +252,7 @@ fn locks_and_channels_come_back_that_nobody_holds_or_waits_for() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_named() {
+fn definitions_that_cannot_be_saved_are_named() {
     within_watchdog(|| {
         let path = file("refused");
         let save = format!("(save-image {:?})", path.display().to_string());
@@ -296,7 +297,7 @@ fn what_cannot_be_kept_is_named() {
             session.eval(text, "test").unwrap();
             let mut refusal = shown(&mut session, &save);
             while refusal.is_empty() {
-                // Its thread has not come to it yet.
+                // The thread has not reached its wait yet.
                 std::fs::remove_file(&path).unwrap();
                 refusal = shown(&mut session, &save);
             }
@@ -306,7 +307,7 @@ fn what_cannot_be_kept_is_named() {
             );
         }
         assert!(!path.exists());
-        // The session's own ports mean the same wherever an image is loaded.
+        // The session's own ports become those of the loading session.
         session.eval("(define held (current-output-port))", "test").unwrap();
         assert_eq!(shown(&mut session, &save), "");
         let mut system = boot(on(1));
@@ -320,7 +321,7 @@ fn what_cannot_be_kept_is_named() {
 }
 
 #[test]
-fn a_file_that_is_no_image_leaves_the_system_as_it_was() {
+fn a_file_that_is_not_an_image_changes_nothing() {
     within_watchdog(|| {
         let path = file("none");
         std::fs::write(&path, "(define x 1)").unwrap();
@@ -355,7 +356,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_changed_byte_and_no_cut_goes_unnoticed(
+    fn changed_and_truncated_files_are_detected(
         contents in proptest::collection::vec(any::<u8>(), 0..100),
         at in any::<proptest::sample::Index>(),
         change in 1..=u8::MAX,
@@ -369,7 +370,7 @@ proptest! {
     }
 }
 
-/// A world with one of everything.
+/// A world with every kind of object.
 const EVERYTHING: &str = "
     (define-record-type point (make-point x y) point? (x point-x) (y point-y))
     (define all (list 1 (expt 7 100) 2/3 -0.5 'sym \"text\" #u8(1 2) (vector 1 'a) (make-point 1 2)))
@@ -384,7 +385,7 @@ const EVERYTHING: &str = "
     (define e (interaction-environment))";
 
 #[test]
-fn sealed_nonsense_is_an_error_and_harms_nobody() {
+fn invalid_contents_under_a_seal_are_an_error() {
     within_watchdog(|| {
         let system = boot(on(1));
         let mut session = system.session();
@@ -426,7 +427,7 @@ fn sealed_nonsense_is_an_error_and_harms_nobody() {
             if is_cut {
                 contents.truncate(end.index(contents.len()));
             }
-            // A changed letter of a text is as good as the old one; a cut is always seen.
+            // A changed letter inside a text is valid too; a truncation is always detected.
             let is_refused = restored(&contents).is_err();
             prop_assert!(is_refused || !is_cut);
             Ok(())

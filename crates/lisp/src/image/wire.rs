@@ -1,10 +1,11 @@
-//! Numbers and texts as an image has them: little-endian words, and counts of seven bits a byte.
+//! Encoding of numbers and texts in an image: little-endian words, and counts with seven bits in a
+//! byte.
 
 use super::ImageError;
 
 type Result<T> = core::result::Result<T, ImageError>;
 
-/// What is written.
+/// The output.
 #[derive(Debug, Default)]
 pub(super) struct Out(pub(super) Vec<u8>);
 
@@ -13,7 +14,7 @@ impl Out {
         self.0.push(byte);
     }
 
-    /// A number, small as a rule.
+    /// Writes a number that is usually small.
     pub(super) fn count(&mut self, mut count: u64) {
         while count >= 0x80 {
             self.0.push(count as u8 | 0x80);
@@ -40,7 +41,7 @@ impl Out {
     }
 }
 
-/// What is read: every length is checked against what is left.
+/// The input. Every length is checked against the remaining bytes.
 #[derive(Debug)]
 pub(super) struct In<'a>(pub(super) &'a [u8]);
 
@@ -81,7 +82,7 @@ impl<'a> In<'a> {
         T::try_from(self.count()?).map_err(|_| ImageError::Damaged("a number too large"))
     }
 
-    /// How many things follow, of a byte or more each.
+    /// Reads a number of items, each of at least one byte.
     pub(super) fn length(&mut self) -> Result<usize> {
         let length = self.number()?;
         if length > self.0.len() { Err(SHORT) } else { Ok(length) }

@@ -1,7 +1,8 @@
 //! From the heap to an image.
 //!
-//! Whatever is met gets a number, and its contents are written in the order of the numbers, which meets more, until nothing is left.
-//! Nothing recurses: a list is as long as it is.
+//! Each object gets a number when it is first found. Contents are written in the order of the
+//! numbers. That may find more objects, and ends when none is left. Nothing recurses, so the length
+//! of lists is not limited.
 
 use super::ImageError;
 use super::program::{Target, targets};
@@ -32,7 +33,7 @@ use std::sync::Arc;
 
 type Result<T> = core::result::Result<T, ImageError>;
 
-/// How values are written.
+/// Codes for the kinds of value.
 pub(super) mod tag {
     pub(in crate::image) const FIXNUM: u8 = 0;
     pub(in crate::image) const IMMEDIATE: u8 = 1;
@@ -42,7 +43,7 @@ pub(super) mod tag {
     pub(in crate::image) const PORT: u8 = 5;
 }
 
-/// Which Rust object it is.
+/// Codes for the kinds of Rust object.
 pub(super) mod foreign {
     pub(in crate::image) const CODE: u8 = 0;
     pub(in crate::image) const ENVIRONMENT: u8 = 1;
@@ -51,17 +52,17 @@ pub(super) mod foreign {
     pub(in crate::image) const CHANNEL: u8 = 4;
 }
 
-/// Kinds of pairs. No kind of object has these codes.
+/// Codes for pairs, which no kind of object has.
 pub(super) mod pair {
     pub(in crate::image) const MUTABLE: u8 = 0;
     pub(in crate::image) const LITERAL: u8 = 1;
 }
 
-/// How locations are written.
+/// Codes for the kinds of location.
 pub(super) const OWN: u8 = 0;
 pub(super) const SYSTEM: u8 = 1;
 
-/// What a word of code leads to.
+/// Codes for the targets of words of code.
 pub(super) mod target {
     pub(in crate::image) const VALUE: u8 = 0;
     pub(in crate::image) const GLOBAL: u8 = 1;
@@ -69,12 +70,13 @@ pub(super) mod target {
     pub(in crate::image) const ENTRY: u8 = 3;
 }
 
-/// Memory that writing takes beside the heap, at most, for one object: its numbers and its bytes. The user is charged for it.
+/// Most memory for saving one object, outside the heap: its numbers and its bytes. It is charged to
+/// the user.
 const OBJECT_BYTES: usize = 128;
-/// How many objects are charged at a time.
+/// Objects that are charged at a time.
 const OBJECTS_CHARGED: usize = 4096;
 
-/// Things by number, in the order in which they were met.
+/// Items and their numbers, in the order in which they were found.
 #[derive(Debug)]
 pub(super) struct Numbers<K> {
     pub(super) items: Vec<K>,
@@ -88,7 +90,7 @@ impl<K> Default for Numbers<K> {
 }
 
 impl<K: Copy + Eq + Hash> Numbers<K> {
-    /// The thing's number, and whether it is new.
+    /// The item's number, and whether it is new.
     pub(super) fn number(&mut self, item: K) -> (usize, bool) {
         let next = self.items.len();
         let number = *self.numbers.entry(item).or_insert(next);
@@ -99,18 +101,18 @@ impl<K: Copy + Eq + Hash> Numbers<K> {
     }
 }
 
-/// What is being written.
+/// The state of saving.
 pub(super) struct Writer<'a> {
     session: &'a LispSession,
     system: &'a SystemObjects,
-    /// The session's locations that were met, by address.
+    /// The session's locations found so far, by address.
     locations: HashMap<usize, Arc<Global>>,
     primitives: HashMap<u64, usize>,
     pub(super) symbols: Numbers<Symbol>,
     pub(super) sources: Numbers<u32>,
     globals: Numbers<usize>,
     objects: Numbers<Value>,
-    /// The definition through which each object was met first.
+    /// For each object, the definition through which it was first found.
     holders: Vec<Option<Symbol>>,
     holder: Option<Symbol>,
 }
@@ -132,7 +134,7 @@ pub(super) fn contents(kernel: &Kernel, session: &LispSession, m: &Mutator) -> R
         holders: Vec::new(),
         holder: None,
     };
-    // Before the world is locked: it may have to be made there.
+    // Called before the world is locked, because it may have to lock it.
     let main = session.program().unwrap_or_else(|| session.interaction());
     let world = lock(&session.world);
     let mut syntax = Syntax::new(world.system());
@@ -184,7 +186,7 @@ impl Writer<'_> {
         });
         out.number(self.objects.items.len());
         out.0.extend(shapes.0);
-        // Names were given numbers when the values were written.
+        // The names got their numbers when the values were written.
         out.number(self.globals.items.len());
         out.0.extend(values.0);
         out.0.extend(fields.0);
@@ -206,12 +208,12 @@ impl Writer<'_> {
         out.number(self.symbols.number(symbol).0);
     }
 
-    /// The location that an environment names.
+    /// A reference to the location that an environment names.
     pub(super) fn location(&mut self, location: &Location, out: &mut Out) -> Result<()> {
         self.global(location.address(), location.counted(), out)
     }
 
-    /// A location: the system's, or one that gets a number here.
+    /// A reference to a location: of the system, or one that gets a number here.
     fn global(&mut self, address: usize, own: Option<&Arc<Global>>, out: &mut Out) -> Result<()> {
         if let Some(number) = self.system.global(address) {
             out.byte(SYSTEM);
@@ -226,7 +228,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A location's name and value.
+    /// Writes a location's name and value.
     fn contents_of(&mut self, number: usize, out: &mut Out) -> Result<()> {
         let global = Arc::clone(&self.locations[&self.globals.items[number]]);
         self.holder = Some(global.name);
@@ -267,7 +269,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What an object is, which is enough to make it; and what is in it.
+    /// Writes the shape of an object, which suffices to make it, and separately its content.
     fn object(
         &mut self,
         syntax: &mut Syntax,
@@ -342,7 +344,7 @@ impl Writer<'_> {
         (2..words).try_for_each(|i| self.value(value.field_at(i), fields))
     }
 
-    /// Hashes are of addresses: only the associations are kept.
+    /// Writes only the associations, because hashes may be derived from addresses.
     fn hash_table(&mut self, value: Value, shape: &mut Out, fields: &mut Out) -> Result<()> {
         let Some(equivalence) = hash_table::equivalence(value) else {
             return Err(ImageError::Damaged("a hash table of no kind"));
@@ -386,7 +388,8 @@ impl Writer<'_> {
         self.code_words(code, shape, fields)
     }
 
-    /// A lock or a channel that no thread holds or waits for; `false` where it is something else.
+    /// Writes a lock or a channel that no thread holds or waits for; `false` if it is another
+    /// object.
     fn idle(&mut self, value: Value, shape: &mut Out, fields: &mut Out) -> Result<bool> {
         let mut contents = Vec::new();
         if let Some(kept) = mutex::kept(value) {

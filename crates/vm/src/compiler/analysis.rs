@@ -1,36 +1,37 @@
-//! What the generator must know of a core form before it starts: each lambda's free variables, which
-//! variables are read before their initialisation, and which procedures are labels.
+//! Facts about a core form that the generator needs before it starts: the free variables of each
+//! lambda, the variables that are read before their initialisation, and the procedures that are
+//! labels.
 //!
-//! A *label* is a local procedure whose every use is a call in tail position of the form that binds
-//! it, or of another label of the same group: the loop of a named `let`. It needs no closure; a call
-//! is a jump.
+//! A *label* is a local procedure all of whose uses are calls in tail position of the form that
+//! binds it, or of another label of the same group. The loop of a named `let` is an example. A
+//! label needs no closure, and calling it is a jump.
 //!
-//! Tail positions are numbered: two positions have the same number where returning from one is
-//! returning from the other. A lambda's body has a number of its own, which is merged with the
-//! binding form's once the lambda turns out to be a label.
+//! Tail positions are numbered. Two positions have the same number if returning from one is the
+//! same as returning from the other. A lambda's body has a number of its own. If the lambda turns
+//! out to be a label, that number is merged with the one of the binding form.
 
 use kyocho_syntax::core_form::{Clause, Core, Lambda, Variable};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Nesting of forms that the compiler takes; deeper ones are refused rather than risking the host's
+/// Most levels of nesting that the compiler accepts, so that recursion does not overflow the native
 /// stack.
 const DEPTH_MAX: usize = 8_000;
 
-/// A form nested deeper than the compiler takes.
+/// A form nested too deeply for the compiler.
 #[derive(Debug)]
 pub(crate) struct TooDeep;
 
 type Tail = usize;
 
-/// What is known of a variable.
+/// Facts about a variable.
 #[derive(Debug, Default)]
 pub(crate) struct VariableFacts {
-    /// Something may read it before its initialisation.
+    /// It may be read before its initialisation.
     pub(crate) early: bool,
-    /// It is bound to this lambda and never assigned.
+    /// The lambda that it is bound to, if it is never assigned.
     pub(crate) lambda: Option<Rc<Lambda>>,
-    /// The lambda has no free variables but itself: one closure serves for ever.
+    /// The lambda has no free variables except itself, so one closure serves all uses.
     pub(crate) constant: bool,
     /// The lambda is a label.
     pub(crate) label: bool,
@@ -39,11 +40,11 @@ pub(crate) struct VariableFacts {
     calls: Vec<Option<Tail>>,
 }
 
-/// What is known of a lambda.
+/// Facts about a lambda.
 #[derive(Debug, Default)]
 pub(crate) struct LambdaFacts {
-    /// Variables of enclosing procedures, in order of first use. Constants are left out, and so is
-    /// the variable that the lambda is bound to, unless it is read early.
+    /// Its free variables from enclosing procedures, in order of first use. Constants are left out.
+    /// So is the variable that the lambda is bound to, unless it may be read early.
     pub(crate) free: Vec<Rc<Variable>>,
     tail: Tail,
 }
@@ -84,7 +85,7 @@ impl Analysis {
         self.variable(variable).is_some_and(|facts| facts.constant)
     }
 
-    /// The lambda that the variable is always bound to.
+    /// The lambda that the variable is bound to, if it never changes.
     pub(crate) fn known(&self, variable: &Rc<Variable>) -> Option<&Rc<Lambda>> {
         self.variable(variable)?.lambda.as_ref()
     }
@@ -94,7 +95,7 @@ impl Analysis {
     }
 }
 
-/// The only clause of a lambda that takes a fixed number of arguments.
+/// The clause of a lambda that has only one, with a fixed number of arguments.
 pub(crate) fn fixed_clause(lambda: &Lambda) -> Option<&Clause> {
     match lambda.clauses.as_slice() {
         [clause] if clause.rest.is_none() => Some(clause),
@@ -150,7 +151,7 @@ impl Analyser {
         }
     }
 
-    /// A use that is no call, or an assignment.
+    /// Records a use that is not a call, or an assignment.
     fn touch(&mut self, variable: &Rc<Variable>) {
         let facts = self.facts_of(variable);
         facts.escapes = true;
@@ -252,7 +253,7 @@ impl Analyser {
         Ok(())
     }
 
-    /// Notes that a variable is bound to a lambda for good.
+    /// Records that a variable is bound to a lambda and never assigned.
     fn announce(&mut self, variable: &Rc<Variable>, init: &Core) {
         self.bind(variable);
         let lambda = match init {
@@ -265,8 +266,8 @@ impl Analyser {
     fn visit_init(&mut self, variable: &Rc<Variable>, init: &Core) -> Result<(), TooDeep> {
         match init {
             Core::Lambda(lambda) if !variable.mutated.get() => {
-                // A procedure knows itself by the register that holds it. A variable that is read
-                // early lives in a cell, which its procedure captures as any other does.
+                // A procedure refers to itself through the callee register. A variable that may be
+                // read early is in a cell, which the procedure captures like any other variable.
                 let itself = Some(variable).filter(|_| !self.facts.is_early(variable));
                 self.visit_lambda(lambda, itself)?;
                 let empty = self.facts.free(lambda).is_empty();
@@ -324,7 +325,8 @@ impl Analyser {
         Ok(())
     }
 
-    /// Decides which of the bindings are labels, by dropping those that are not until none drops.
+    /// Finds the bindings that are labels: starts with all candidates and removes those that do not
+    /// qualify, until no further one is removed.
     fn find_labels(&mut self, bindings: &[(Rc<Variable>, Core)], tail: Tail) {
         let mut labels: Vec<(*const Variable, Tail)> = Vec::new();
         for (variable, _) in bindings {
@@ -361,7 +363,8 @@ impl Analyser {
     }
 }
 
-/// How many of the first bindings are lambdas that nothing assigns: they are made together.
+/// How many of the first bindings are lambdas that are never assigned. Their closures are made
+/// together.
 pub(crate) fn lambda_run(bindings: &[(Rc<Variable>, Core)]) -> usize {
     bindings
         .iter()

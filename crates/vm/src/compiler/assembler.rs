@@ -1,8 +1,9 @@
-//! Puts instructions, labels and literals together.
+//! The assembler: combines instructions, labels and literals.
 //!
-//! `MakeClosure` takes `2 + free/4` words: the instruction (destination, number of free variables,
-//! arity flag), the offset to two literals (the code object and its entry), then four sources a
-//! word: a slot, or with the top bit set a free variable of the running closure.
+//! `MakeClosure` takes `2 + free/4` words. The first word is the instruction: destination, number
+//! of free variables, arity flag. The second is the offset to two literals: the code object and its
+//! entry. Then follow the sources of the free variables, four in a word. A source is a slot; with
+//! the top bit set it is a free variable of the running closure.
 
 use crate::compiler::code::Local;
 use crate::compiler::instruction::{Instruction, Opcode, Role};
@@ -13,14 +14,14 @@ use kyocho_syntax::symbol::Symbol;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A place in the code that jumps lead to.
+/// A position in the code that jumps can target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(usize);
 
-/// A source of a captured variable that is itself a free variable.
+/// Set in the source of a captured variable that is itself a free variable.
 pub(crate) const SOURCE_FREE: u16 = 1 << 15;
 
-/// A jump did not reach.
+/// The target of a jump is out of range.
 #[derive(Debug)]
 pub(crate) struct TooFar;
 
@@ -28,17 +29,17 @@ pub(crate) struct TooFar;
 pub(crate) struct Assembler {
     pub(crate) words: Vec<u64>,
     pub(crate) constants: Vec<Value>,
-    /// Locations that the code keeps, by their addresses.
+    /// Locations that the code keeps alive, by their addresses.
     pub(crate) globals: BTreeMap<usize, Arc<Global>>,
     pub(crate) spans: Vec<(u32, Span)>,
     pub(crate) locals: Vec<Local>,
     literals: Vec<u64>,
     literal_of: HashMap<u64, usize>,
-    /// Words whose upper half is the offset to a literal.
+    /// Words whose upper half is the offset of a literal.
     literal_uses: Vec<(usize, usize, usize)>,
     labels: Vec<Option<usize>>,
     label_uses: Vec<(usize, Label)>,
-    /// How many jumps lead to each label.
+    /// The number of jumps to each label.
     uses: Vec<usize>,
     last_bound: usize,
     unreachable: bool,
@@ -70,7 +71,7 @@ impl Assembler {
         self.labels[label.0].is_some()
     }
 
-    /// Lets `label` stand for the next instruction. A jump there that has just been written goes.
+    /// Binds `label` to the next instruction. Removes a jump there that was just written.
     pub(crate) fn bind(&mut self, label: Label) {
         let here = self.here();
         if self.last_bound < here && self.label_uses.last() == Some(&(here - 1, label)) {
@@ -119,7 +120,7 @@ impl Assembler {
         self.emit(Instruction::wide(opcode, x, a, bc));
     }
 
-    /// A word that belongs to the instruction before it.
+    /// Adds a word that belongs to the instruction before it.
     pub(crate) fn operand(&mut self, word: u64) {
         self.words.push(word);
     }
@@ -134,7 +135,7 @@ impl Assembler {
         self.locals.push(Local { name, source, celled, from, until: u32::MAX });
     }
 
-    /// Slots from `slot` on hold no variables any more.
+    /// From here on the slots from `slot` upwards contain no variables.
     pub(crate) fn end_locals(&mut self, slot: usize) {
         let here = self.here() as u32;
         let is_open = |local: &&mut Local| {
@@ -145,7 +146,7 @@ impl Assembler {
         self.locals.iter_mut().filter(is_open).for_each(|local| local.until = here);
     }
 
-    /// An instruction whose last operand leads to `label`.
+    /// Adds an instruction whose last operand is a jump to `label`.
     pub(crate) fn jump(&mut self, opcode: Opcode, a: u16, b: u16, label: Label) {
         self.label_uses.push((self.here(), label));
         self.uses[label.0] += 1;
@@ -159,7 +160,7 @@ impl Assembler {
         }
     }
 
-    /// The index of a literal word that is no heap value, or one that `constants` keeps.
+    /// The index of a literal word that is not a heap value, or that `constants` keeps alive.
     pub(crate) fn literal(&mut self, word: u64) -> usize {
         if let Some(&index) = self.literal_of.get(&word) {
             return index;
@@ -169,7 +170,7 @@ impl Assembler {
         index
     }
 
-    /// The same, never shared with an equal one.
+    /// As [`Self::literal`], but never shared with an equal literal.
     pub(crate) fn literal_apart(&mut self, word: u64) -> usize {
         self.literals.push(word);
         self.literals.len() - 1
@@ -184,7 +185,7 @@ impl Assembler {
         index
     }
 
-    /// The word of a location, which the code keeps.
+    /// The word of a location, which the code keeps alive.
     pub(crate) fn keep(&mut self, location: &Location) -> u64 {
         let address = location.address();
         if let Some(global) = location.counted() {
@@ -193,25 +194,26 @@ impl Assembler {
         address as u64
     }
 
-    /// The index of the literal that is a location.
+    /// The index of a literal that is a location.
     pub(crate) fn location(&mut self, location: &Location) -> usize {
         let word = self.keep(location);
         self.literal(word)
     }
 
-    /// An instruction whose upper half leads to literal `index`.
+    /// Adds an instruction whose upper half is the offset of literal `index`.
     pub(crate) fn with_literal(&mut self, opcode: Opcode, x: u8, a: u16, index: usize) {
         self.literal_uses.push((self.here(), self.here(), index));
         self.wide(opcode, x, a, 0);
     }
 
-    /// A word whose upper half leads from `from` to literal `index`.
+    /// Adds a word whose upper half is the offset from `from` to literal `index`.
     pub(crate) fn literal_operand(&mut self, from: usize, index: usize) {
         self.literal_uses.push((self.here(), from, index));
         self.operand(0);
     }
 
-    /// Resolves everything; the words, and where the instructions end.
+    /// Resolves all labels and literals. Returns the words, and the position where the instructions
+    /// end.
     pub(crate) fn finish(&mut self) -> Result<(Vec<u64>, usize), TooFar> {
         let end = self.here();
         let mut words = core::mem::take(&mut self.words);

@@ -1,12 +1,13 @@
-//! Compiled code: what closures refer to and the machine runs.
+//! Compiled code: closures refer to it and the machine runs it.
 //!
 //! ```text
 //! words:  | a := frame base | Raised | (global) | entry .. instructions .. | literals .. |
 //!           `-- stub: where a frame that raised returns to
 //! ```
 //!
-//! Invariant: `words` never changes or moves after construction, and `verify` has passed it: the
-//! machine fetches from it unchecked. The collector keeps it for as long as a closure refers to it, and it keeps the locations that its words name.
+//! Invariant: `words` never changes or moves after construction, and `verify` has accepted it,
+//! because the machine reads it without checks. The collector keeps the code while a closure refers
+//! to it. The code keeps the locations that its words refer to.
 
 use crate::compiler::instruction::Instruction;
 use kyocho_heap::heap::{ForeignObject, Marker, location};
@@ -31,7 +32,7 @@ pub const ARITY_GENERAL: u8 = 0xff;
 /// The most arguments that a closure's flag can say.
 pub const ARITY_FIXED_MAX: usize = 200;
 
-/// One clause's way in.
+/// The entry of one clause.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Arguments that must be given.
@@ -42,7 +43,8 @@ pub struct Entry {
     pub at: usize,
 }
 
-/// A local variable, for the debugger: where in the code it has a value, and where that is.
+/// A local variable, for the debugger: the range of code where it has a value, and the source of
+/// the value.
 #[derive(Clone, Copy, Debug)]
 pub struct Local {
     /// Its name.

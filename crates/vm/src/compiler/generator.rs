@@ -1,12 +1,12 @@
-//! From core forms to instructions: one generator a procedure.
+//! The generator: core forms to instructions, one generator for each procedure.
 //!
-//! Slots are handed out as a stack: parameters first, then what `let` binds, then intermediate
-//! values; `next` is the first free one. A value is generated *into* a context: a slot, nothing, or
-//! the procedure's result. Nothing writes the context's slot before its last instruction unless the
-//! slot is fresh, so a loop's parameter may be computed in place.
+//! Slots are allocated as a stack: parameters first, then variables of `let`, then intermediate
+//! values. `next` is the first free slot. A value is generated *into* a context: a slot, nothing,
+//! or the procedure's result. Unless the context's slot is fresh, only the last instruction writes
+//! it. So a loop can compute a parameter in place.
 //!
-//! Every variable that is assigned lives in a cell, even if no closure captures it: a continuation
-//! entered twice must see the assignment, and frames are copied.
+//! Every assigned variable is in a cell, even if no closure captures it. The reason: frames are
+//! copied by continuations, and a continuation that is entered twice must see the assignment.
 
 mod binding;
 mod call;
@@ -29,61 +29,61 @@ use kyocho_syntax::symbol::Symbol;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Where a variable is.
+/// Where a variable's value is.
 #[derive(Clone, Debug)]
 enum Place {
     /// In this slot.
     Slot(u16),
     /// In the cell in this slot.
     CellSlot(u16),
-    /// In the running closure.
+    /// In the running closure, at this index.
     Free(u16),
-    /// In the cell that the running closure holds.
+    /// In a cell that the running closure refers to, at this index.
     CellFree(u16),
-    /// It is always this value.
+    /// The variable is a constant with this value.
     Constant(Value),
-    /// It is the running closure.
+    /// The variable is the running closure.
     Itself,
-    /// It is a label with these parameters.
+    /// The variable is a label with these parameters.
     Label(Label, Vec<u16>),
 }
 
-/// Where a value goes.
+/// The destination of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Context {
     /// Into this slot.
     Slot(u16),
-    /// Nowhere.
+    /// The value is not needed.
     Effect,
     /// It is the procedure's result.
     Tail,
 }
 
-/// What all generators of a top-level form share.
+/// State shared by all generators of a top-level form.
 pub(super) struct Shared<'a> {
     pub(super) mutator: &'a mut Mutator,
     pub(super) builtins: &'a Builtins,
     pub(super) analysis: &'a Analysis,
-    /// Local procedures without free variables: one closure each, known everywhere.
+    /// Local procedures without free variables: one closure each, known in all code.
     pub(super) constants: HashMap<*const Variable, Value>,
 }
 
-/// What is known about a procedure before its body.
+/// Facts about a procedure other than its body.
 #[derive(Default)]
 pub(super) struct Outline {
     name: Option<Symbol>,
-    /// The variable that is always this procedure.
+    /// The variable that always refers to this procedure.
     itself: Option<Rc<Variable>>,
     /// The global that this procedure is defined as.
     global: Option<Location>,
 }
 
-/// How to retry a procedure that did not fit.
+/// Changes for compiling a procedure again that did not fit.
 #[derive(Clone, Copy, Default)]
 struct Shape {
-    /// Branches over 16 bits go through a jump.
+    /// Branches of 16 bits jump over a jump of 32 bits.
     far: bool,
-    /// Begin with `Reserve`.
+    /// The procedure begins with `Reserve`.
     reserve: bool,
 }
 
@@ -102,13 +102,13 @@ struct Generator<'a, 'b> {
     places: HashMap<*const Variable, Place>,
     next: usize,
     frame_slots: usize,
-    /// The entry of the clause being generated, where it takes a fixed number of arguments.
+    /// The entry of the clause being generated, if it takes a fixed number of arguments.
     fixed: Option<(usize, usize)>,
 }
 
 type Done = Result<(), CompileError>;
 
-/// Compiles a top-level form into a procedure of no arguments.
+/// Compiles a top-level form into a procedure without arguments.
 pub(super) fn generate_top(shared: &mut Shared<'_>, core: &Core) -> Result<Value, CompileError> {
     let outline = Outline::default();
     let mut shape = Shape::default();
@@ -123,7 +123,7 @@ pub(super) fn generate_top(shared: &mut Shared<'_>, core: &Core) -> Result<Value
     }
 }
 
-/// Compiles a procedure; the code object and its address of entry.
+/// Compiles a procedure. Returns the code object and the address of its entry.
 fn generate_lambda(
     shared: &mut Shared<'_>,
     lambda: &Lambda,
@@ -203,7 +203,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         self.generate(&clause.body, Context::Tail)
     }
 
-    /// Gives a variable the slot that holds its value, and a cell where it needs one.
+    /// Assigns a variable the slot that has its value. Adds a cell if it needs one.
     fn settle(&mut self, variable: &Rc<Variable>, slot: u16) {
         let place = if self.is_celled(variable) {
             self.asm.op(Opcode::CellNew, slot, slot, 0);
@@ -214,7 +214,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         self.settle_at(variable, place);
     }
 
-    /// A variable has its value there from here on.
+    /// From here on a variable has its value in `place`.
     fn settle_at(&mut self, variable: &Rc<Variable>, place: Place) {
         match place {
             Place::Slot(slot) => self.asm.local(variable.name, slot, false),
@@ -226,7 +226,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         self.places.insert(Rc::as_ptr(variable), place);
     }
 
-    /// Slots from `next` on are free again.
+    /// Frees the slots from `next` on.
     fn release(&mut self, next: usize) {
         self.next = next;
         self.asm.end_locals(next);
@@ -274,7 +274,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         Ok(slot as u16)
     }
 
-    /// Notes that the frame reaches up to `slots`.
+    /// Records that the frame needs at least `slots` slots.
     fn claim(&mut self, slots: usize) -> Done {
         if slots > SLOTS_MAX {
             return Err(CompileError::TooManySlots);
@@ -326,7 +326,8 @@ impl<'a, 'b> Generator<'a, 'b> {
         }
     }
 
-    /// Generates into a slot: the variable's own where there is one, else a fresh one.
+    /// Generates into a slot: the variable's own if the form is a variable in a slot, else a fresh
+    /// one.
     fn operand(&mut self, core: &Core) -> Result<u16, CompileError> {
         if let Core::Local(variable, _) = core
             && let Some(Place::Slot(slot)) = self.places.get(&Rc::as_ptr(variable))
@@ -339,7 +340,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         Ok(slot)
     }
 
-    /// Passes a value that stands in a slot on to its context.
+    /// Moves a value from a slot to its context.
     fn deliver(&mut self, slot: u16, context: Context) {
         match context {
             Context::Slot(to) if to != slot => self.asm.op(Opcode::Move, to, slot, 0),
@@ -348,7 +349,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         }
     }
 
-    /// The slot to compute a context's value in.
+    /// The slot in which to compute the value for a context.
     fn target(&mut self, context: Context) -> Result<u16, CompileError> {
         match context {
             Context::Slot(slot) => Ok(slot),

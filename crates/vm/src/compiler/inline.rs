@@ -1,29 +1,29 @@
-//! Which primitives the machine has instructions for.
+//! The primitives for which the machine has instructions.
 //!
-//! The standard library's own locations cannot be assigned (R7RS, 5.2), so a call of such a
-//! location is a call of the primitive, and may be compiled into the instruction.
+//! The standard library's own locations cannot be assigned (R7RS, 5.2). So a call through such a
+//! location always calls the primitive, and may be compiled to an instruction.
 
 use crate::compiler::instruction::Opcode;
 use crate::primitive::Primitive;
 use kyocho_syntax::location::Global;
 use std::collections::HashMap;
 
-/// How a primitive with instructions of its own is compiled.
+/// How a call of a primitive is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inline {
-    /// By calling it.
+    /// As a call.
     No,
-    /// A fixnum operation of two operands, folded to the left over more.
+    /// As a fixnum operation of two operands; more operands are folded from the left.
     Fold(Opcode),
-    /// A fixnum operation of exactly two.
+    /// As a fixnum operation of exactly two operands.
     Binary(Opcode),
-    /// Of exactly one.
+    /// As an operation of exactly one operand.
     Unary(Opcode),
     /// Writes operand 3 into operand 1 at operand 2.
     Store(Opcode),
-    /// A test of two numbers; the second field says that the operands trade places.
+    /// As a test of two numbers.
     Compare(Comparison),
-    /// `(zero? x)` and its like: a test against zero.
+    /// As a test against zero: `(zero? x)` and similar procedures.
     CompareZero(Comparison),
     /// `eq?`.
     Same,
@@ -46,8 +46,8 @@ pub(crate) enum Comparison {
 }
 
 impl Comparison {
-    /// The instruction that jumps where the comparison is `sense`, and whether the operands trade
-    /// places.
+    /// The instruction that jumps if the comparison is `sense`, and whether its operands are
+    /// swapped.
     pub(crate) const fn opcode(self, sense: bool) -> (Opcode, bool) {
         match (self, sense) {
             (Self::Less, true) => (Opcode::JumpIfLess, false),
@@ -63,7 +63,7 @@ impl Comparison {
         }
     }
 
-    /// The instruction for a small second operand.
+    /// The instruction for a second operand that is a small constant.
     pub(crate) const fn small_opcode(self, sense: bool) -> Opcode {
         match (self, sense) {
             (Self::Less, true) => Opcode::JumpIfLessSmall,
@@ -79,7 +79,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison with its operands traded.
+    /// The comparison with swapped operands.
     pub(crate) const fn traded(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -91,7 +91,7 @@ impl Comparison {
     }
 }
 
-/// What the compiler knows of the standard library's locations.
+/// What the compiler knows about the standard library's locations.
 #[derive(Debug, Default)]
 pub struct Builtins {
     /// By the location's address. All are the system's: none is ever another's.
@@ -113,7 +113,7 @@ impl Builtins {
         self.by_location.get(&global.address()).copied()
     }
 
-    /// The primitive that makes this comparison.
+    /// The primitive for this comparison.
     pub(crate) fn comparison(&self, comparison: Comparison) -> Option<&'static Primitive> {
         let wanted = Inline::Compare(comparison);
         self.by_location

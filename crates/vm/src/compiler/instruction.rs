@@ -1,4 +1,4 @@
-//! The machine's instructions: 64-bit words, operands are slots of the current frame.
+//! The machine's instructions: 64-bit words whose operands are slots of the current frame.
 //!
 //! ```text
 //!  63        48 47        32 31        16 15    8 7      0
@@ -9,9 +9,9 @@
 //! +-------------------------+
 //! ```
 //!
-//! Offsets (jumps, literals) count words from the instruction itself. An instruction whose slow path
-//! is a primitive carries that primitive's address in the word behind it; a literal pool behind the
-//! last instruction holds constants, which the code object keeps alive.
+//! Offsets (of jumps and literals) count words from the instruction itself. If an instruction's
+//! slow path is a primitive, the next word is the primitive's address. A pool of literals after the
+//! last instruction contains constants, which the code object keeps alive.
 
 use core::fmt;
 
@@ -21,7 +21,7 @@ pub struct Instruction(pub u64);
 
 macro_rules! opcodes {
     ($($(#[$doc:meta])* $name:ident($a:ident $b:ident $c:ident) $words:literal,)*) => {
-        /// What an instruction does.
+        /// The operation of an instruction.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Opcode { $($(#[$doc])* $name,)* }
@@ -42,7 +42,7 @@ macro_rules! opcodes {
     };
 }
 
-/// What an operand field means. A role of `b` that takes 32 bits covers `c` too.
+/// The meaning of an operand field. A 32-bit role of `b` covers `c` too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Not used.
@@ -85,7 +85,8 @@ pub struct Shape {
 opcodes! {
     /// The bottom of a stack: reinstate a frame of the continuation, or end the thread.
     Underflow(No No No) 1,
-    /// Where a frame that raised would return to: nobody does, unless a debugger has it go on.
+    /// The return address of a frame that raised. It is executed only if a debugger continues the
+    /// frame.
     Raised(No No No) 1,
     /// a := b.
     Move(Write Read No) 1,
@@ -95,7 +96,7 @@ opcodes! {
     LoadLiteral(Write Literal No) 1,
     /// a := the global's value.
     LoadGlobal(Write Literal No) 1,
-    /// The global's value := a; raises where it has none.
+    /// The global's value := a. Raises if the global is unbound.
     SetGlobal(Read Literal No) 1,
     /// The global's value := a.
     DefineGlobal(Read Literal No) 1,
@@ -103,11 +104,12 @@ opcodes! {
     FreeRef(Write Free No) 1,
     /// a := the running closure.
     SelfRef(Write No No) 1,
-    /// a := a new cell that holds b.
+    /// a := a new cell that contains b.
     CellNew(Write Read No) 1,
-    /// a := what cell b holds.
+    /// a := the content of cell b.
     CellRef(Write Read No) 1,
-    /// The same; raises where it holds nothing yet. The variable's name follows.
+    /// a := the content of cell b. Raises if the cell has no value yet. The variable's name
+    /// follows.
     CellRefChecked(Write Read No) 2,
     /// Cell a := b.
     CellSet(Read Read No) 1,
@@ -115,9 +117,9 @@ opcodes! {
     MakeClosure(Write Count No) 2,
     /// Free variable b of closure a := c.
     PatchClosure(Read Count Read) 1,
-    /// Goes on elsewhere.
+    /// Jumps.
     Jump(No Far No) 1,
-    /// The same, backwards: a safepoint.
+    /// Jumps backwards; a safepoint.
     Loop(No Far No) 1,
     /// Jumps where a is false.
     JumpIfFalse(Read Far No) 1,
@@ -129,7 +131,7 @@ opcodes! {
     JumpUnlessNull(Read Far No) 1,
     /// Jumps where a is a pair.
     JumpIfPair(Read Far No) 1,
-    /// Jumps where a is no pair.
+    /// Jumps where a is not a pair.
     JumpUnlessPair(Read Far No) 1,
     /// Jumps where a and b are the same word.
     JumpIfSame(Read Read Near) 1,
@@ -179,7 +181,7 @@ opcodes! {
     SubtractSmall(Write Read Small) 2,
     /// a := b / c, rounded towards zero.
     Quotient(Write Read Read) 2,
-    /// The remainder of that.
+    /// a := the remainder of that division.
     Remainder(Write Read Read) 2,
     /// a := b modulo c.
     Modulo(Write Read Read) 2,
@@ -213,16 +215,16 @@ opcodes! {
     Primitive2(Write Read Read) 2,
     /// a := primitive of the c values from slot b on.
     PrimitiveN(Write Base Count) 2,
-    /// Calls what stands in slot a+1 with b arguments; the result comes to slot a.
+    /// Calls the object in slot a+1 with b arguments. The result is written to slot a.
     Call(Base Count No) 1,
     /// Calls the global's value with x arguments.
     CallGlobal(Base Literal No) 1,
-    /// Calls the closure in slot a+1, known to take these x arguments.
+    /// Calls the closure in slot a+1, which is known to take these x arguments.
     CallKnown(Base No No) 1,
-    /// Calls the running closure with x arguments, which it takes; bc leads to the entry.
+    /// Calls the running closure with x arguments, which it accepts. bc is the offset of the entry.
     CallSelf(Base Literal No) 1,
-    /// Calls the global, likely the running closure, with x arguments; bc leads to the word before
-    /// the entry, which names the global.
+    /// Calls the global with x arguments. The global is probably the running closure. bc is the
+    /// offset of the word before the entry, which names the global.
     CallSelfGlobal(Base Literal No) 1,
     /// As `Call`, in place of the current frame.
     TailCall(Base Count No) 1,
@@ -236,7 +238,7 @@ opcodes! {
     Return(Read No No) 1,
     /// Returns the word.
     ReturnWord(No Word No) 1,
-    /// Makes room for a frame of bc slots, counted from its first.
+    /// Makes room for a frame of bc slots, counted from its first slot.
     Reserve(No Word No) 1,
 }
 

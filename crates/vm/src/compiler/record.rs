@@ -1,5 +1,5 @@
-//! The procedures of a record type, put together from instructions: the type is their only free
-//! variable.
+//! The procedures of a record type, assembled from instructions. Their only free variable is the
+//! type.
 
 use crate::compiler::assembler::Assembler;
 use crate::compiler::code::{
@@ -13,7 +13,7 @@ use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::symbol::Symbol;
 
-/// Fields that a record type may have: a constructor's arity must fit a closure's flag.
+/// Most fields of a record type. A constructor's arity must fit a closure flag.
 const FIELDS_MAX: usize = ARITY_FIXED_MAX;
 
 fn begin() -> Assembler {
@@ -24,7 +24,7 @@ fn begin() -> Assembler {
     asm
 }
 
-/// A closure over the type that takes `required` arguments.
+/// A closure over the type with `required` arguments.
 fn finish(
     mutator: &mut Mutator,
     mut asm: Assembler,
@@ -78,7 +78,7 @@ fn field_count(record_type: Value) -> usize {
     count
 }
 
-/// The constructor that takes the fields with these indices, in this order.
+/// A constructor that takes the fields with these indices, in this order.
 pub(crate) fn constructor(mutator: &mut Mutator, record_type: Value, indices: Value) -> Result {
     let count = field_count(record_type);
     if count > FIELDS_MAX {

@@ -1,11 +1,11 @@
-//! Checks that code keeps what the machine takes for granted: every slot lies in the frame, every
-//! jump meets the beginning of an instruction, every literal is one. All code passes it before the
-//! machine can enter it: what the generator makes, in every build, and what comes from an image.
+//! The verifier: checks what the machine relies on. Every slot is in the frame, every jump targets
+//! the beginning of an instruction, every literal offset refers to a literal. All code must pass
+//! before the machine can enter it: generated code, in every build, and code from images.
 
 use crate::compiler::code::{Code, PROLOGUE_WORDS, STUB_RETURN};
 use crate::compiler::instruction::{Instruction, Opcode, Role};
 
-/// What the machine must not be given.
+/// A violation that would make the code unsafe to run.
 #[derive(Debug)]
 pub struct Fault {
     /// The position in the code.
@@ -24,7 +24,7 @@ fn ensure(holds: bool, at: usize, what: &'static str) -> Result<(), Fault> {
 /// The first invariant that the code breaks.
 pub fn verify(code: &Code) -> Result<(), Fault> {
     let end = code.instructions_end;
-    // What has no clause has no instruction either: nobody enters it.
+    // Code without a clause has no instructions either, because it is never entered.
     let least = PROLOGUE_WORDS + usize::from(!code.entries.is_empty());
     ensure((least..=code.words.len()).contains(&end), end, "the end is outside the code")?;
     let mut starts = vec![false; end];
@@ -83,7 +83,7 @@ fn is_start(starts: &[bool], target: usize) -> bool {
     starts.get(target) == Some(&true)
 }
 
-/// Slots that a call takes from its base on.
+/// Slots that a call uses, counted from its base.
 fn calls(instruction: Instruction, opcode: Opcode) -> usize {
     match opcode {
         Opcode::PrimitiveN | Opcode::RecordNew => usize::from(instruction.c()),

@@ -1,4 +1,4 @@
-//! Random programs, compiled and run, against a naive evaluator of core forms.
+//! Random programs, compiled and run, compared with a naive evaluator of core forms.
 
 mod naive;
 mod programs;
@@ -37,7 +37,8 @@ impl Both {
         Self { kernel, naive }
     }
 
-    /// What the naive evaluator and the machine make of a program; with no inlined primitive too.
+    /// The results of the naive evaluator, of the machine, and of the machine without inlined
+    /// primitives.
     fn run(&self, program: &str) -> [String; 3] {
         let data = read_all(program, "random").unwrap();
         let system = Arc::clone(lock(&self.kernel.base.world).system());
@@ -71,7 +72,7 @@ impl Both {
     }
 }
 
-/// Forms with constants and procedures of every kind; `@` stands for 20,000 parts.
+/// Forms with constants and procedures of every kind. `@` is replaced by 20,000 parts.
 const FORMS: &[&str] = &[
     "(list '(1.5 \"two\" #(3 4.5)) \"text\" '#0=(2.5 #0#) 6.5)",
     "((lambda (x) (list x '(a 1.5) ((lambda () '(deep 2.5))))) '(b 3.5))",
@@ -87,7 +88,7 @@ thread_local! {
     static PAUSES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Collects, and writes over what is free; not at each pause of a long form.
+/// Collects and overwrites free memory, but not at every pause of a long form.
 fn collect(m: &mut Mutator) -> Result<()> {
     PAUSES.set(PAUSES.get() + 1);
     if PAUSES.get() > 100 && !PAUSES.get().is_multiple_of(1000) {
@@ -110,7 +111,7 @@ fn give_up(_: &mut Mutator) -> Result<()> {
 }
 
 #[test]
-fn collections_go_by_in_the_middle_of_compiling() {
+fn collections_may_run_during_compilation() {
     let both: &Both = Box::leak(Box::new(Both::new()));
     KERNEL.set(Some(&both.kernel));
     let system = Arc::clone(lock(&both.kernel.base.world).system());

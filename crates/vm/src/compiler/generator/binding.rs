@@ -1,4 +1,4 @@
-//! `let`, `letrec*`, and the procedures among their bindings that become labels.
+//! `let`, `letrec*`, and those of their procedures that become labels.
 
 use super::closure::{Captures, arity_flag};
 use super::{Context, Done, Generator, Outline, Place, generate_lambda};
@@ -10,12 +10,13 @@ use kyocho_heap::value::Value;
 use kyocho_syntax::core_form::{Core, Lambda, Variable};
 use std::rc::Rc;
 
-/// Nodes looked at before an expression counts as mentioning every slot.
+/// Most nodes searched for a mention of a slot. A larger expression counts as mentioning every
+/// slot.
 const MENTIONS_MAX: usize = 64;
 
 type Binding = (Rc<Variable>, Core);
 
-/// A label whose body is still to be generated.
+/// A label whose body is not generated yet.
 struct Pending<'c> {
     label: Label,
     lambda: &'c Lambda,
@@ -42,7 +43,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Evaluates the init of a `let` variable; where the variable will be.
+    /// Evaluates the initial value of a `let` variable. Returns the variable's place.
     fn bind(&mut self, variable: &Rc<Variable>, init: &Core) -> Result<Place, CompileError> {
         let celled = self.is_celled(variable);
         if !celled && let Some(place) = self.alias(variable, init)? {
@@ -64,7 +65,7 @@ impl Generator<'_, '_> {
         Ok(Place::Slot(slot))
     }
 
-    /// A place that the init already has and that serves the variable as well.
+    /// The place of the initial value, if the variable can share it.
     fn alias(
         &mut self,
         variable: &Rc<Variable>,
@@ -129,7 +130,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Gives a `letrec*` variable its place, before anything is evaluated.
+    /// Assigns a `letrec*` variable its place before anything is evaluated.
     fn declare(&mut self, variable: &Rc<Variable>) -> Done {
         let slot = self.take()?;
         if self.is_celled(variable) {
@@ -139,7 +140,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Evaluates the init of a `letrec*` variable that is no fixed procedure.
+    /// Evaluates the initial value of a `letrec*` variable that is not a fixed procedure.
     fn initialise(&mut self, variable: &Rc<Variable>, init: &Core) -> Done {
         let next = self.next;
         match self.place(variable)? {
@@ -153,8 +154,8 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Makes a run of procedures that may refer to each other. Those without free variables come
-    /// first: the others' code names them.
+    /// Makes the closures of procedures that may refer to each other. Those without free variables
+    /// come first, because the code of the others refers to them.
     fn closures(&mut self, run: &[Binding]) -> Done {
         let next = self.next;
         for (variable, init) in run {
@@ -227,9 +228,9 @@ impl Generator<'_, '_> {
         Ok(Some(Pending { label, lambda, slots }))
     }
 
-    /// The body, then each label's text; all end in the same context.
+    /// Generates the body, then the body of each label. All end in the same context.
     fn body_and_labels(&mut self, body: &Core, pending: &[Pending<'_>], context: Context) -> Done {
-        // Parameters of labels are free only once all of them are known.
+        // The parameters' slots of labels can be freed only after all labels are generated.
         self.generate(body, context)?;
         if pending.is_empty() {
             return Ok(());
@@ -255,7 +256,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// A call of a label: sets the parameters, all at once as it were, and jumps.
+    /// A call of a label: sets the parameters as if simultaneously, and jumps.
     pub(super) fn jump_to(&mut self, label: Label, slots: &[u16], arguments: &[Core]) -> Done {
         let next = self.next;
         let mut moves = Vec::new();
@@ -285,7 +286,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Whether the expression is the variable that stands in `slot`, uncelled.
+    /// Whether the expression is the variable in `slot`, which is not in a cell.
     fn is_in(&self, core: &Core, slot: u16) -> bool {
         let Core::Local(variable, _) = core else { return false };
         matches!(self.places.get(&Rc::as_ptr(variable)), Some(Place::Slot(at)) if *at == slot)
@@ -334,8 +335,8 @@ impl Generator<'_, '_> {
     }
 }
 
-/// Which free variables of a closure are bound in `run`, so that they have no value yet: their
-/// indices, and the slots where they will be.
+/// The free variables of a closure that are bound in `run` and have no value yet: their indices,
+/// and the slots where they will be.
 fn made_later(run: &[Binding], captures: &Captures) -> Vec<(u16, u16)> {
     let sources = captures.sources.iter().enumerate();
     sources

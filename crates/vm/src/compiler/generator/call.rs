@@ -1,4 +1,4 @@
-//! Calls: of labels, known procedures, globals, anything; in tail position or not.
+//! Calls of labels, known procedures, globals and other expressions, in tail position or not.
 
 use super::{Context, Done, Generator, Place};
 use crate::compiler::analysis::fixed_clause;
@@ -33,8 +33,8 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// The first slot of a call whose result goes to the context: the context's own, if it is the
-    /// last one taken.
+    /// The first slot of a call whose result goes to the context. It is the context's own slot if
+    /// that is the last one allocated.
     fn base(&self, context: Context) -> usize {
         match context {
             Context::Slot(slot) if usize::from(slot) + 1 == self.next => usize::from(slot),
@@ -54,7 +54,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// After a call that is not in tail position.
+    /// Delivers the result after a call that is not in tail position.
     fn result(&mut self, base: usize, context: Context) {
         if let Context::Slot(_) = context {
             self.deliver(base as u16, context);
@@ -126,7 +126,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Whether the global is what this procedure was defined as, and it takes so many arguments.
+    /// Whether this procedure is defined as the global and takes this number of arguments.
     fn is_own_global(&self, global: &Location, count: usize) -> bool {
         let own = self.outline.global.as_ref() == Some(global);
         own && self.fixed == Some((PROLOGUE_WORDS, count)) && count <= ARITY_FIXED_MAX

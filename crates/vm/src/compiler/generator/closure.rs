@@ -1,4 +1,4 @@
-//! Closures: what they capture, and where it comes from.
+//! Closures: the variables that they capture, and the sources of these variables.
 
 use super::{Context, Done, Generator, Outline, Place, generate_lambda};
 use crate::compiler::analysis::fixed_clause;
@@ -13,14 +13,15 @@ use std::rc::Rc;
 
 #[derive(Default)]
 pub(super) struct Captures {
-    /// Variables that the closure holds, and where they are now.
+    /// The captured variables, and where they are now.
     pub(super) sources: Vec<(Rc<Variable>, Place)>,
     /// Where the closure's code finds its free variables.
     pub(super) inner: Vec<(Rc<Variable>, Place)>,
 }
 
 impl Generator<'_, '_> {
-    /// The variables that a closure must hold, and how its code finds every variable it names.
+    /// The variables that a closure must capture, and where its code finds every variable that it
+    /// names.
     pub(super) fn captures(&self, lambda: &Rc<Lambda>) -> Result<Captures, CompileError> {
         let mut captures = Captures::default();
         for variable in self.shared.analysis.free(lambda) {
@@ -68,7 +69,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Where a closure's free variables come from.
+    /// The sources of a closure's free variables.
     pub(super) fn sources(&mut self, captures: &Captures) -> Result<Vec<u16>, CompileError> {
         let mut sources = Vec::new();
         for (_, place) in &captures.sources {
@@ -120,7 +121,7 @@ impl Generator<'_, '_> {
     }
 }
 
-/// The closure flag of a lambda; the same that `Code::arity_flag` finds.
+/// The closure flag of a lambda; equal to `Code::arity_flag`.
 pub(super) fn arity_flag(lambda: &Lambda) -> u8 {
     match fixed_clause(lambda) {
         Some(clause) if clause.required.len() <= ARITY_FIXED_MAX => clause.required.len() as u8,

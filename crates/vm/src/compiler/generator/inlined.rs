@@ -1,4 +1,4 @@
-//! Calls of primitives: by an instruction of their own, or directly.
+//! Calls of primitives: by special instructions, or directly.
 
 use super::{Context, Done, Generator};
 use crate::compiler::CompileError;
@@ -11,7 +11,7 @@ use kyocho_syntax::datum::{DatumKind, NumberLiteral, Span};
 use kyocho_syntax::location::Global;
 
 impl Generator<'_, '_> {
-    /// Compiles a call of a standard primitive in line; `false` where `global` is none.
+    /// Compiles a call of a standard primitive in line; `false` if `global` is not one.
     pub(super) fn inlined(
         &mut self,
         global: &Global,
@@ -114,7 +114,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// A test whose value is wanted.
+    /// A test whose value is needed.
     fn truth_of(
         &mut self,
         global: &Global,
@@ -161,7 +161,7 @@ impl Generator<'_, '_> {
     }
 }
 
-/// The word that names a primitive behind an instruction.
+/// The word after an instruction that contains a primitive's address.
 pub(super) fn address(primitive: &'static Primitive) -> u64 {
     core::ptr::from_ref(primitive).expose_provenance() as u64
 }

@@ -1,4 +1,5 @@
-//! Forms whose value only decides where to go on: conditions become jumps, no boolean is made.
+//! Forms whose value only decides where execution continues. Conditions become jumps, and no
+//! boolean is made.
 
 use super::inlined::{address, small};
 use super::{Context, Done, Generator};
@@ -33,7 +34,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Jumps to `label` where the truth of the form is `sense`, else falls through.
+    /// Jumps to `label` if the truth of the form is `sense`, else falls through.
     pub(super) fn test(&mut self, core: &Core, sense: bool, label: Label) -> Done {
         let next = self.next;
         match core {
@@ -85,7 +86,7 @@ impl Generator<'_, '_> {
         }
         let end = self.asm.label();
         if constant(no) && is_true(no) != sense {
-            // (and test yes), jumping where true; or its dual.
+            // (and test yes) that jumps if true; or the dual form.
             self.test(test, false, end)?;
             self.test(yes, sense, label)?;
         } else if constant(no) {
@@ -127,7 +128,7 @@ impl Generator<'_, '_> {
         )
     }
 
-    /// A call that `is_test`.
+    /// A call for which `is_test` is true.
     pub(super) fn test_call(
         &mut self,
         global: &Global,
@@ -220,7 +221,7 @@ impl Generator<'_, '_> {
         self.asm.jump(opcode, a, b, label);
     }
 
-    /// A branch of 16 bits, over a jump of 32 where the procedure is that long.
+    /// A branch of 16 bits. In a long procedure it jumps over a jump of 32 bits.
     fn branch(&mut self, sense: bool, label: Label, emit: impl Fn(&mut Self, bool, Label)) {
         if self.shape.far {
             let over = self.asm.label();
@@ -233,8 +234,7 @@ impl Generator<'_, '_> {
     }
 }
 
-/// The primitive that gets the operands of a comparison as the instruction has them: `<` for a `>`
-/// whose operands traded places.
+/// The primitive whose operand order matches the instruction: `<` for a `>` with swapped operands.
 fn traded_name(
     comparison: Comparison,
     primitive: &'static Primitive,
@@ -255,13 +255,13 @@ fn is_true(core: &Core) -> bool {
     }
 }
 
-/// Whether `(let ((variable ..)) (if test yes second))` is what `or` expands to.
+/// Whether `(let ((variable ..)) (if test yes second))` is the expansion of an `or`.
 fn is_or(variable: &Rc<Variable>, test: &Core, yes: &Core, second: &Core) -> bool {
     let is_it = |core: &Core| matches!(core, Core::Local(of, _) if Rc::ptr_eq(of, variable));
     !variable.mutated.get() && is_it(test) && is_it(yes) && !may_use(second, variable, &mut 64)
 }
 
-/// Whether a form may refer to the variable; gives up after `budget` nodes.
+/// Whether a form may refer to the variable. After `budget` nodes the answer is yes.
 fn may_use(core: &Core, variable: &Rc<Variable>, budget: &mut usize) -> bool {
     if *budget == 0 {
         return true;

@@ -1,4 +1,5 @@
-//! The simplest evaluator of core forms: one Rust value a Lisp value, one map a scope.
+//! The simplest evaluator of core forms: one Rust value for each Lisp value, one map for each
+//! scope.
 
 use core::cell::RefCell;
 use core::fmt;

@@ -1,7 +1,7 @@
-//! Random programs over small integers: every binding form, assignments, loops, local procedures
-//! that call each other and outlive their makers. All of them end.
+//! Random programs over small integers: every binding form, assignments, loops, and local
+//! procedures that call each other and outlive the calls that created them. All programs terminate.
 
-/// A source of programs: the same seed gives the same ones.
+/// A generator of programs. The same seed yields the same programs.
 pub(super) struct Programs {
     state: u64,
     names: u32,
@@ -10,7 +10,7 @@ pub(super) struct Programs {
 #[derive(Clone, Default)]
 struct Scope {
     numbers: Vec<String>,
-    /// Procedures of one argument that end by themselves.
+    /// Procedures of one argument that terminate.
     procedures: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl Programs {
         Self { state: seed | 1, names: 0 }
     }
 
-    /// One whole program.
+    /// One complete program.
     pub(super) fn expression(&mut self) -> String {
         self.number(6, &Scope::default())
     }
@@ -141,7 +141,7 @@ impl Programs {
         let inner = scope.with(&[&n, &x]);
         let (one, two) = (self.number(d, &inner), self.number(d, &inner));
         let start = self.number(d, scope);
-        // Sometimes a call that is not in tail position, so that the pair are no labels.
+        // Sometimes add a call that is not in tail position, so that the two are not labels.
         let wrap = if self.below(2) == 0 { "" } else { "(+ 1 " };
         let close = if wrap.is_empty() { "" } else { ")" };
         format!(
@@ -152,7 +152,7 @@ impl Programs {
         )
     }
 
-    /// Procedures of one `letrec*` that mention each other in any order, themselves included, with
+    /// Procedures of one `letrec*` that refer to each other and to themselves in any order, with
     /// values and assigned variables between them.
     fn group(&mut self, d: u32, scope: &Scope) -> String {
         let procedures: Vec<_> = (0..=self.below(3)).map(|_| self.name()).collect();

@@ -1,5 +1,5 @@
-//! Every program of the tests, the prelude and every library, compiled: the verifier takes all code
-//! that the generator makes, and none of it once it is broken.
+//! Every program of the tests, the prelude and every library is compiled. The verifier must accept
+//! all generated code, and must reject it once it is modified.
 
 use crate::system::Options;
 use crate::system::kernel::{Kernel, lock};
@@ -23,7 +23,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// Shows the code of the prelude, which all that is compiled refers to.
+    /// Compiles the prelude, to which all other code refers, and passes its code to `see`.
     fn new(see: &mut dyn FnMut(&Code)) -> Self {
         let limits = Limits { bytes_max: 512 << 20, ..Limits::default() };
         let heap = Heap::new(limits).unwrap();
@@ -40,7 +40,7 @@ impl Compiler {
         compiler
     }
 
-    /// Compiles what an expansion leaves, and shows all code that comes of it.
+    /// Compiles the results of an expansion and passes all generated code to `see`.
     fn compile(&mut self, forms: &[TopLevel], see: &mut dyn FnMut(&Code)) {
         for form in forms {
             match form {
@@ -70,7 +70,7 @@ impl Compiler {
         self.compile(&forms, see);
     }
 
-    /// Every library, and every program of the tests.
+    /// Compiles every library, and every program of the tests.
     fn compile_all(&mut self, see: &mut dyn FnMut(&Code)) {
         let mut names = lock(&self.kernel.base.world).library_names();
         names.sort();
@@ -84,7 +84,7 @@ impl Compiler {
     }
 }
 
-/// The code of a closure and of all closures inside.
+/// Passes the code of a closure, and of all closures inside it, to `see`.
 fn codes_of(value: Value, seen: &mut HashSet<u64>, see: &mut dyn FnMut(&Code)) {
     let code = if value.is_kind(Kind::Closure) { value.field_at(0) } else { value };
     let Some(code) = code.as_foreign::<Code>().filter(|_| seen.insert(code.to_word())) else {
@@ -95,7 +95,7 @@ fn codes_of(value: Value, seen: &mut HashSet<u64>, see: &mut dyn FnMut(&Code)) {
 }
 
 #[test]
-fn the_verifier_takes_all_code_that_is_compiled() {
+fn the_verifier_accepts_all_generated_code() {
     let (mut codes, mut words) = (0, 0);
     let mut check = |code: &Code| {
         verify(code).unwrap_or_else(|fault| panic!("at {}: {}: {code:?}", fault.at, fault.what));
@@ -107,7 +107,7 @@ fn the_verifier_takes_all_code_that_is_compiled() {
     assert!(words > 100_000, "{words} words of instructions");
 }
 
-/// The same code with other words.
+/// The same code with different words.
 fn with_words(code: &Code, words: Vec<u64>) -> Code {
     Code {
         words: words.into(),
@@ -124,7 +124,7 @@ fn with_words(code: &Code, words: Vec<u64>) -> Code {
 
 const UNKNOWN: &str = "no such instruction";
 
-/// Words that break the instruction at `at`, with what each breaks.
+/// Invalid words for the instruction at `at`, with what is wrong in each.
 fn broken(code: &Code, at: usize) -> Vec<(&'static str, u64)> {
     let word = code.words[at];
     let instruction = Instruction(word);
@@ -159,7 +159,8 @@ fn the_verifier_finds_each_broken_instruction() {
                 let mut words = code.words.to_vec();
                 words[at] = word;
                 let fault = verify(&with_words(code, words)).expect_err(what);
-                // An unknown instruction has no length: what follows may be found first.
+                // An unknown instruction has no length, so the fault may be found in a later word
+                // first.
                 let is_here = fault.at == at || what == UNKNOWN;
                 assert!(is_here, "{what} of {instruction:?} at {at}: found at {}", fault.at);
                 tried.insert((what, instruction.opcode().unwrap() as u8));
