@@ -14,7 +14,8 @@ const ONE: &str =
 const TWO: &str = "(define-library (p two 3) (export g) (import (scheme base) (p one))
     (begin (define (g) (* 2 (f)))))";
 
-/// An archive, entry by entry: tar's own functions refuse to write what we want to refuse to read.
+/// An archive, built entry by entry. The tar library refuses to write the invalid entries that
+/// these tests need.
 struct Archive(Builder<Vec<u8>>);
 
 impl Archive {
@@ -76,7 +77,7 @@ fn a_package_has_its_libraries_and_files() {
 }
 
 #[test]
-fn a_manifest_may_stand_at_the_top() {
+fn a_manifest_may_be_at_the_top() {
     let archive = Archive::new()
         .file("./package.scm", "(package (library (name (a)) (path \"a.sld\")))")
         .file("./a.sld", "(define-library (a))");
@@ -84,7 +85,7 @@ fn a_manifest_may_stand_at_the_top() {
 }
 
 #[test]
-fn names_that_lead_out_are_refused() {
+fn names_that_lead_out_of_the_archive_are_refused() {
     for name in ["../x", "/etc/x", "p-1.0/../../x", "p-1.0/p/.."] {
         let error = read(&good().file(name, "x").packed()).unwrap_err();
         assert!(matches!(error, PackageError::Name(_)), "{name}: {error}");
@@ -106,7 +107,7 @@ fn links_and_devices_are_refused() {
 }
 
 #[test]
-fn giants_are_refused_before_they_fill_memory() {
+fn large_archives_are_refused_before_they_fill_memory() {
     let zeros = packed(&vec![0; BYTES_MAX as usize + 1024]);
     let mut long = Header::new_gnu();
     long.set_path("p-1.0/long").unwrap();
@@ -124,7 +125,7 @@ fn giants_are_refused_before_they_fill_memory() {
 }
 
 #[test]
-fn a_size_that_is_not_there_is_not_believed() {
+fn a_size_beyond_the_end_of_the_archive_is_refused() {
     let mut header = Header::new_gnu();
     header.set_path("package.scm").unwrap();
     header.set_size(1 << 60);
@@ -134,7 +135,7 @@ fn a_size_that_is_not_there_is_not_believed() {
 }
 
 #[test]
-fn what_is_no_archive_is_an_error() {
+fn a_file_that_is_not_an_archive_is_an_error() {
     let whole = good().packed();
     for length in [0, 1, 10, whole.len() / 2, whole.len() - 9] {
         let error = read(&whole[..length]).unwrap_err();
@@ -149,7 +150,7 @@ fn what_is_no_archive_is_an_error() {
 }
 
 #[test]
-fn manifests_that_are_none_say_why() {
+fn errors_of_invalid_manifests_say_why() {
     let with = |manifest: &str| {
         let archive = Archive::new().file("package.scm", manifest);
         read(&archive.file("a.sld", "(define-library (a)) 5").packed()).unwrap_err().to_string()
@@ -177,7 +178,7 @@ fn manifests_that_are_none_say_why() {
 
 proptest! {
     #[test]
-    fn damaged_archives_harm_nobody(at in any::<proptest::sample::Index>(), byte in any::<u8>()) {
+    fn damaged_archives_are_read_without_a_panic(at in any::<proptest::sample::Index>(), byte in any::<u8>()) {
         let mut tar = good().0.into_inner().unwrap();
         let at = at.index(tar.len());
         tar[at] = byte;

@@ -1,13 +1,15 @@
 //! A port that reads and writes one file (`binary-input/output` of SRFI 170).
 //!
 //! ```text
-//!   file  ......|read, not taken yet|......      or      ......|written, not passed on|......
-//!               ^ the program's place                                                ^
+//!   file  ......|read ahead, not taken|......      or      ......|written, not flushed|......
+//!               ^ the program's position                                               ^
 //! ```
 //!
-//! Where the file has places, both directions have one place in it: what is written goes where the next byte would have been read. So at most one
-//! of the buffers holds anything. Whoever begins to read passes on what was written; whoever begins to write gives back what was read ahead.
-//! A pipe, a terminal or a socket has no places: there the directions are apart, and who waits to read holds up nobody who writes.
+//! If the file has a position, both directions share it: output goes where the next byte would have
+//! been read. So at most one of the buffers is not empty. Before reading, buffered output is
+//! flushed; before writing, bytes read ahead are returned. Pipes, terminals and sockets have no
+//! position. There the directions are independent, and a thread that waits to read does not block
+//! writers.
 //!
 //! Lock order: output, input.
 
@@ -28,13 +30,13 @@ pub(super) struct Both {
 }
 
 impl Both {
-    /// The ends are over two descriptors of one open file.
+    /// A port whose ends have two descriptors of one open file.
     pub(super) fn new(input: Input, output: Output) -> Self {
         let has_places = input.file().is_some_and(|file| seek(file, SeekFrom::Current(0)).is_ok());
         Self { input: Turn::new(input), output: Turn::new(output), has_places }
     }
 
-    /// The reading end, locked, behind what was written.
+    /// The input end, locked, after buffered output has been flushed.
     pub(super) fn input(&self, m: &mut Mutator, port: &Port) -> Result<Locked<'_, Input>, Raise> {
         if !self.has_places {
             return lock(m, &self.input);
@@ -44,7 +46,7 @@ impl Both {
         lock(m, &self.input)
     }
 
-    /// The writing end, locked, at the place of the next byte that was not read.
+    /// The output end, locked, at the position of the next unread byte.
     pub(super) fn output(&self, m: &mut Mutator, port: &Port) -> Result<Locked<'_, Output>, Raise> {
         let output = lock(m, &self.output)?;
         if self.has_places {
@@ -54,7 +56,8 @@ impl Both {
         Ok(output)
     }
 
-    /// Closes the reading end; what was read ahead is given back to who goes on to write.
+    /// Closes the input end. Bytes read ahead are returned, so that later output goes to the right
+    /// position.
     pub(super) fn close_input(&self, m: &mut Mutator, port: &Port) -> Result<(), Raise> {
         if self.has_places {
             drop(self.output(m, port)?);

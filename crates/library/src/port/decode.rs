@@ -1,15 +1,15 @@
-//! UTF-8 from a buffer that may end inside a character.
+//! UTF-8 decoding of a buffer that may end inside a character.
 
-/// What stands at the beginning of some bytes.
+/// What some bytes begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// No bytes.
     Nothing,
     /// A character, and its length in bytes.
     Character(char, usize),
-    /// The beginning of one: the rest has to come.
+    /// The beginning of a character; the rest has not arrived.
     Partial,
-    /// No UTF-8.
+    /// Invalid UTF-8.
     Wrong,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn decode(bytes: &[u8]) -> Decoded {
             Some(c) => Decoded::Character(c, length),
             None => Decoded::Wrong,
         },
-        // Without an error length the bytes so far are right, and not all.
+        // Without an error length the bytes are valid but incomplete.
         Err(error) if error.error_len().is_none() => Decoded::Partial,
         Err(_) => Decoded::Wrong,
     }

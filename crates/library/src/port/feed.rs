@@ -1,6 +1,6 @@
-//! What the user of a session sends while his program runs: text that waits until it is read.
+//! Input that a session's user sends while a program runs: text that is queued until it is read.
 //!
-//! Who reads sleeps in one kernel call, which a signal ends, as with a file. Who sends never waits.
+//! A reader sleeps in one kernel call, which a signal ends, as with a file. A sender never waits.
 
 use core::fmt;
 use kyocho_sys::futex;
@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that wait to be read, at most; an end counts as one.
+/// Most bytes in the queue. An end of file counts as one.
 pub const FEED_BYTES_MAX: usize = 64 * 1024;
 
-/// A session's input, between who sends and who reads.
+/// A session's input queue.
 pub struct Feed {
     queue: Mutex<Queue>,
-    /// Changes when there is something to read.
+    /// Changes when something can be read.
     arrived: AtomicU32,
     wanted: Box<dyn Fn() + Send + Sync>,
 }
@@ -35,7 +35,7 @@ impl fmt::Debug for Feed {
 }
 
 impl Feed {
-    /// Nothing waits. `wanted` is called when somebody reads and has to wait, by who does.
+    /// An empty queue. `wanted` is called by a reader that has to wait.
     pub fn new(wanted: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         let wanted = Box::new(wanted);
         Arc::new(Self { queue: Mutex::default(), arrived: AtomicU32::new(0), wanted })
@@ -45,8 +45,8 @@ impl Feed {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a text; an empty one is an end of file, behind which there may be more. `false` where too much waits already:
-    /// nothing was added.
+    /// Adds a text. An empty text is an end of file; further texts may follow it. Returns `false`,
+    /// and adds nothing, if the queue is full.
     pub fn send(&self, text: &[u8]) -> bool {
         let mut queue = self.lock();
         let bytes = queue.bytes + text.len().max(1);
@@ -60,7 +60,7 @@ impl Feed {
         true
     }
 
-    /// Nothing more will come: what was sent can be read, then there is the end.
+    /// Closes the queue. Readers get the remaining texts, and then end of file.
     pub fn close(&self) {
         self.lock().closed = true;
         self.wake();
@@ -71,13 +71,14 @@ impl Feed {
         futex::wake(&self.arrived, 1);
     }
 
-    /// Whether reading would not wait.
+    /// Whether reading would not block.
     pub(super) fn is_ready(&self) -> bool {
         let queue = self.lock();
         queue.closed || !queue.texts.is_empty()
     }
 
-    /// Reads what there is; 0 at an end. Waits, again and again while signals come and `is_cut` does not say that one is meant.
+    /// Reads what is available; 0 at an end of file. Waits, and continues after a signal unless
+    /// `is_cut` returns true.
     pub(super) fn read(&self, buffer: &mut [u8], is_cut: impl Fn() -> bool) -> io::Result<usize> {
         let mut is_asked = false;
         loop {
@@ -98,7 +99,7 @@ impl Feed {
 }
 
 impl Queue {
-    /// Takes what fits, of one text; 0 at an end, none where nothing has come.
+    /// Takes as much of one text as fits; 0 at an end of file; `None` if the queue is empty.
     fn take(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let Some(text) = self.texts.front_mut() else { return self.closed.then_some(0) };
         let count = text.len().min(buffer.len());

@@ -1,4 +1,4 @@
-//! The reading end: a buffer before a file or before nothing.
+//! The input end of a port: a buffer, with or without a file behind it.
 
 use super::decode::{Decoded, decode};
 use super::{BUFFER_BYTES, Feed, Role, Tls, standard, waiting};
@@ -14,41 +14,41 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Where bytes come from.
+/// The source of the bytes.
 #[derive(Debug)]
 enum Source {
-    /// All of them are in the buffer.
+    /// None: all bytes are in the buffer.
     Memory,
     /// A file, a pipe, a terminal.
     File(OwnedFd),
     Tls(Arc<Tls>),
-    /// What a session's user sends.
+    /// The input queue of a session.
     Fed(Arc<Feed>),
     /// The process's standard input.
     Standard(OwnedFd),
 }
 
-/// Bytes read and not taken yet.
+/// An input end with its buffered bytes.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// None once closed.
+    /// `None` once closed.
     source: Option<Source>,
     buffer: Vec<u8>,
-    /// Where the next byte stands in the buffer.
+    /// Index of the next byte in the buffer.
     next: usize,
-    /// Where the operation under way began: it starts again from there if it is interrupted.
+    /// Where the current operation began. It restarts there if it is interrupted.
     kept: Option<usize>,
-    /// Bytes that left the buffer, for messages.
+    /// Bytes that have left the buffer, for positions in messages.
     before: u64,
-    /// A terminal's end of file was seen and not reported yet.
+    /// An end of file was read from a terminal and is not reported yet.
     at_end: bool,
-    /// A line was read whose end was a carriage return at the end of the buffer: a newline that
-    /// comes next belongs to it.
+    /// The last line ended with a carriage return at the end of the buffer. A newline that follows
+    /// belongs to it.
     after_return: bool,
     line: u32,
     column: u32,
     source_number: Option<u32>,
-    /// Its place among the open ports of an account.
+    /// Its count among the open ports of an account.
     held: Option<Held>,
 }
 
@@ -69,7 +69,7 @@ impl Input {
         }
     }
 
-    /// The same, counted among the open ports of an account.
+    /// As before, counted among the open ports of an account.
     pub(crate) fn counted(mut self, held: Option<Held>) -> Self {
         self.held = held;
         self
@@ -80,7 +80,7 @@ impl Input {
         self.buffer.capacity()
     }
 
-    /// Bytes in memory, or the UTF-8 of a string.
+    /// Input from bytes in memory, or from the UTF-8 of a string.
     pub(crate) fn of_memory(bytes: Vec<u8>) -> Self {
         Self::new(Source::Memory, bytes)
     }
@@ -101,7 +101,7 @@ impl Input {
         Self::new(Source::Standard(file), Vec::new())
     }
 
-    /// The file that it reads from.
+    /// The file that it reads.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &self.source {
             Some(Source::File(file) | Source::Standard(file)) => Some(file.as_fd()),
@@ -113,7 +113,7 @@ impl Input {
         self.source.is_some()
     }
 
-    /// Closes the file; the standard input is only let go.
+    /// Closes the file. Standard input is only detached.
     pub(crate) fn close(&mut self) {
         self.source = None;
         self.held = None;
@@ -125,14 +125,14 @@ impl Input {
         &self.buffer[self.next..]
     }
 
-    /// Runs an operation of several reads. If it is interrupted, or has no memory for what it took, all of that is put back: the
-    /// operation is made again.
+    /// Runs an operation of several reads. If it is interrupted, or lacks memory for its result,
+    /// the bytes are put back, and the operation can be repeated.
     pub(crate) fn attempt<T>(
         &mut self,
         operation: impl FnOnce(&mut Self) -> io::Result<T>,
     ) -> io::Result<T> {
         if self.kept.is_some() {
-            // Part of an operation that puts back more.
+            // This is part of a larger operation, which will put back everything.
             return operation(self);
         }
         let place = (self.line, self.column, self.after_return);
@@ -148,7 +148,7 @@ impl Input {
         result
     }
 
-    /// Takes the file's place back to where the program is: before what was read ahead of it.
+    /// Moves the file's position back to the first byte that the program has not read.
     pub(super) fn give_back(&mut self) -> io::Result<()> {
         let ahead = self.buffered().len() as i64;
         if ahead > 0
@@ -164,7 +164,7 @@ impl Input {
         Ok(())
     }
 
-    /// Reads more behind what is buffered; `false` at the end. Waits for the host.
+    /// Reads more into the buffer; `false` at the end of file. Waits for the host.
     fn fill(&mut self, m: &mut Mutator) -> io::Result<bool> {
         let old = self.buffered().len();
         while !self.at_end {
@@ -178,8 +178,8 @@ impl Input {
         Ok(false)
     }
 
-    /// Waits for the host once; how many bytes came. A newline among them that belongs to a line
-    /// read before is not kept.
+    /// Reads once from the host. Returns the number of bytes. A newline among them that belongs to
+    /// the line before is dropped.
     fn fill_once(&mut self, m: &mut Mutator) -> io::Result<usize> {
         let taken = self.kept.unwrap_or(self.next);
         self.before += taken as u64;
@@ -193,11 +193,11 @@ impl Input {
         };
         self.buffer.resize(old + BUFFER_BYTES, 0);
         let buffer = &mut self.buffer[old..];
-        // The user sees what he is asked before he answers.
+        // Output is flushed first, so that the user sees a question before answering it.
         let asking = matches!(source, Source::Fed(feed) if !feed.is_ready());
         let question = asking.then(|| standard::current(m, Role::Output));
         let result = waiting(m, |is_cut| {
-            // Where that fails, the next write says so.
+            // If this fails, the next write reports it.
             let _ = question.map(|question| question.flush_at_exit(|_| true));
             source.read(buffer, is_cut)
         });
@@ -205,14 +205,14 @@ impl Input {
         self.buffer.truncate(old + count);
         self.at_end = count == 0 && result.is_ok();
         if count > 0 && core::mem::take(&mut self.after_return) && self.buffer[old] == b'\n' {
-            // Removed rather than taken: an interrupted operation must not find it again.
+            // Removed rather than skipped, so that an interrupted operation does not find it again.
             self.buffer.remove(old);
             self.before += 1;
         }
         result
     }
 
-    /// The next byte, without taking it; none at the end.
+    /// The next byte, without consuming it; `None` at the end of file.
     pub(crate) fn peek_byte(&mut self, m: &mut Mutator) -> io::Result<Option<u8>> {
         if self.next == self.buffer.len() && !self.fill(m)? {
             return Ok(None);
@@ -220,7 +220,7 @@ impl Input {
         Ok(Some(self.buffer[self.next]))
     }
 
-    /// Takes the next byte; none at the end.
+    /// Consumes the next byte; `None` at the end of file.
     pub(crate) fn read_byte(&mut self, m: &mut Mutator) -> io::Result<Option<u8>> {
         let byte = self.peek_byte(m)?;
         match byte {
@@ -230,12 +230,12 @@ impl Input {
         Ok(byte)
     }
 
-    /// The end was reported: a terminal may have more afterwards.
+    /// Records that the end of file was reported. A terminal may have more input afterwards.
     pub(crate) fn report_end(&mut self) {
         self.at_end = false;
     }
 
-    /// Takes up to `count` bytes, as many as come before the end.
+    /// Consumes up to `count` bytes, fewer only at the end of file.
     pub(crate) fn read_bytes(&mut self, m: &mut Mutator, count: usize) -> io::Result<Vec<u8>> {
         self.attempt(|input| {
             while input.buffered().len() < count && input.fill(m)? {}
@@ -249,7 +249,7 @@ impl Input {
         })
     }
 
-    /// The next character, without taking it; none at the end.
+    /// The next character, without consuming it; `None` at the end of file.
     #[inline]
     pub(crate) fn peek_char(&mut self, m: &mut Mutator) -> io::Result<Option<char>> {
         Ok(self.peek_decoded(m)?.map(|(c, _)| c))
@@ -267,7 +267,7 @@ impl Input {
         }
     }
 
-    /// Leaves a byte that is no UTF-8 behind, so that the next read can go on after it.
+    /// Skips a byte that is not UTF-8, so that the next read continues after it.
     #[cold]
     fn skip_wrong(&mut self) -> io::Error {
         let at = self.before + self.next as u64;
@@ -280,7 +280,7 @@ impl Input {
         io::Error::new(ErrorKind::InvalidData, message)
     }
 
-    /// Takes the next character; none at the end.
+    /// Consumes the next character; `None` at the end of file.
     #[inline]
     pub(crate) fn read_char(&mut self, m: &mut Mutator) -> io::Result<Option<char>> {
         let Some((c, length)) = self.peek_decoded(m)? else {
@@ -302,8 +302,9 @@ impl Input {
         }
     }
 
-    /// Takes a line without its end, which is a newline, a carriage return or both (R7RS, 6.13.2);
-    /// none at the end of the input. Does not wait for what follows a carriage return.
+    /// Consumes a line and returns it without its end. An end is a newline, a carriage return or
+    /// both (R7RS, 6.13.2). `None` at the end of file. Does not wait for the byte after a carriage
+    /// return.
     pub(crate) fn read_line(&mut self, m: &mut Mutator) -> io::Result<Option<String>> {
         self.attempt(|input| {
             let length = input.buffer_line(m)?;
@@ -315,7 +316,8 @@ impl Input {
         })
     }
 
-    /// Reads until the buffer has the next line's end, or all there is; the line's length.
+    /// Reads until the buffer contains the end of the next line, or the end of file. Returns the
+    /// line's length.
     fn buffer_line(&mut self, m: &mut Mutator) -> io::Result<usize> {
         let mut seen = 0;
         loop {
@@ -330,7 +332,7 @@ impl Input {
         }
     }
 
-    /// Takes `length` buffered bytes and the line's end behind them, if it is there.
+    /// Consumes `length` buffered bytes and the line end after them, if there is one.
     fn take_line(&mut self, m: &mut Mutator, length: usize) -> io::Result<String> {
         let end = self.next + length;
         let mut line = String::new();
@@ -339,7 +341,8 @@ impl Input {
             self.next = end;
             self.column += line.chars().count() as u32;
         }
-        // Where that is not UTF-8, the characters before the wrong byte, and then the error.
+        // If they are not UTF-8: consume the characters before the wrong byte, then return the
+        // error.
         while self.next < end {
             line.extend(self.read_char(m)?);
         }
@@ -347,7 +350,7 @@ impl Input {
         Ok(line)
     }
 
-    /// Takes the line end that stands next in the buffer, if one does.
+    /// Consumes a line end, if it is next in the buffer.
     fn take_line_end(&mut self) {
         let length = match self.buffered() {
             [] => return,
@@ -361,7 +364,7 @@ impl Input {
         self.take('\n', length);
     }
 
-    /// Takes up to `count` characters; none at the end.
+    /// Consumes up to `count` characters; `None` at the end of file.
     pub(crate) fn read_string(
         &mut self,
         m: &mut Mutator,
@@ -377,7 +380,7 @@ impl Input {
         })
     }
 
-    /// Takes up to `count` characters more; whether there were any.
+    /// Consumes up to `count` further characters. Returns whether there were any.
     fn read_part(&mut self, m: &mut Mutator, count: usize, text: &mut String) -> io::Result<bool> {
         let end = text.len();
         let chars = (0..count).map_while(|_| self.read_char(m).transpose());
@@ -386,11 +389,11 @@ impl Input {
         Ok(text.len() > end)
     }
 
-    /// Whether reading an item would not wait.
+    /// Whether reading an item would not block.
     pub(crate) fn is_ready(&mut self, m: &mut Mutator) -> bool {
         if self.after_return && self.buffered().is_empty() && self.may_read() {
-            // What has come may be the second half of a line end. Reading it does not wait, and an
-            // error is seen by the next operation.
+            // The available bytes may be the second half of a line end. Reading them does not
+            // block, and the next operation reports an error.
             let _ = self.fill_once(m);
         }
         self.may_read()
@@ -404,26 +407,26 @@ impl Input {
                 None | Some(Source::Memory) => true,
                 Some(Source::Tls(tls)) => tls.is_ready(),
                 Some(Source::Fed(feed)) => feed.is_ready(),
-                // Where polling fails, reading will say why, and not wait.
+                // If polling fails, reading reports why, and does not block.
                 Some(Source::File(file) | Source::Standard(file)) => {
                     descriptor::is_readable(file.as_fd()).unwrap_or(true)
                 }
             }
     }
 
-    /// Where the next character stands: line and column, from 1.
+    /// Line and column of the next character, from 1.
     pub(crate) fn place(&self) -> (u32, u32) {
         (self.line, self.column)
     }
 
-    /// The number by which the reader names this port in positions.
+    /// The number of this port's name in source positions.
     pub(crate) fn source_number(&mut self, name: &str) -> u32 {
         *self.source_number.get_or_insert_with(|| source::register(name))
     }
 }
 
 impl Source {
-    /// Reads, again and again while signals come and `is_cut` does not say that one is meant.
+    /// Reads, and continues after a signal unless `is_cut` returns true.
     fn read(&mut self, buffer: &mut [u8], is_cut: impl Fn() -> bool) -> io::Result<usize> {
         let file = match self {
             Self::Memory => return Ok(0),
@@ -431,8 +434,8 @@ impl Source {
             Self::Fed(feed) => return feed.read(buffer, is_cut),
             Self::File(file) => file,
             Self::Standard(file) => {
-                // A prompt without a newline should be seen before the answer is awaited. Where that
-                // fails, the next write says so.
+                // A question without a newline should be visible before the answer is awaited. If
+                // flushing fails, the next write reports it.
                 let _ = standard::port(Role::Output).flush_at_exit(|_| true);
                 file
             }
@@ -446,8 +449,8 @@ impl Source {
     }
 }
 
-/// A port's characters for the reader, which knows no errors: the first one ends the characters and
-/// is kept.
+/// A port's characters for the reader, which handles no errors. The first error ends the characters
+/// and is kept.
 #[derive(Debug)]
 pub(crate) struct Characters<'a> {
     m: &'a mut Mutator,
@@ -478,7 +481,7 @@ impl reader::Characters for Characters<'_> {
         if self.error.is_some() {
             return;
         }
-        // What was peeked is in the buffer: taking it cannot fail.
+        // The character was peeked, so it is in the buffer, and consuming it cannot fail.
         self.error = self.input.read_char(self.m).err();
         self.left -= 1;
         if self.left == 0 {

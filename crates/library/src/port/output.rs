@@ -1,4 +1,4 @@
-//! The writing end: a buffer before a file, or a growing text in memory.
+//! The output end of a port: a buffer for a file, or a growing text in memory.
 
 use super::{BUFFER_BYTES, Tls, waiting};
 use core::fmt;
@@ -10,19 +10,19 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Where bytes go.
+/// The destination of the bytes.
 #[derive(Debug)]
 enum Sink {
-    /// They stay in the buffer.
+    /// None: they stay in the buffer.
     Memory,
     /// A file, a pipe, a terminal.
     File(OwnedFd),
     Tls(Arc<Tls>),
-    /// The user of a session, wherever he is.
+    /// The user of a session.
     User(User),
 }
 
-/// Who reads what a session writes. A write that is interrupted has taken nothing.
+/// The writer for a session's user. An interrupted write has written nothing.
 struct User(Box<dyn Write + Send>);
 
 impl fmt::Debug for User {
@@ -31,25 +31,25 @@ impl fmt::Debug for User {
     }
 }
 
-/// When the buffer is written out, besides when it is full.
+/// When the buffer is flushed, besides when it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flush {
-    /// Only then.
+    /// At no other time.
     WhenFull,
-    /// After every line: a terminal.
+    /// After every line, for terminals.
     EachLine,
-    /// After every call: the standard error.
+    /// After every call, for standard error.
     EachCall,
 }
 
-/// Bytes written and not passed on yet.
+/// An output end with its buffered bytes.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// None once closed.
+    /// `None` once closed.
     sink: Option<Sink>,
     flush: Flush,
     buffer: Vec<u8>,
-    /// Its place among the open ports of an account.
+    /// Its count among the open ports of an account.
     held: Option<Held>,
     /// Whether the last character was a newline, or there was none.
     at_line_start: bool,
@@ -87,25 +87,25 @@ impl Output {
         Self::new(Sink::User(User(user)), Flush::EachLine)
     }
 
-    /// The same, counted among the open ports of an account.
+    /// As before, counted among the open ports of an account.
     pub(crate) fn counted(mut self, held: Option<Held>) -> Self {
         self.held = held;
         self
     }
 
-    /// Whether it counts among an account's, or among nobody's.
+    /// Whether it is counted for this account, or for no account.
     pub(super) fn is_of(&self, account: &Arc<Account>) -> bool {
         self.held.as_ref().is_none_or(|held| held.is_of(account))
     }
 
-    /// One that was closed before it was opened: the process has no such descriptor.
+    /// An output end that is closed already, because the process has no such descriptor.
     pub(super) fn closed() -> Self {
         let mut output = Self::of_memory();
         output.sink = None;
         output
     }
 
-    /// The file that it writes to.
+    /// The file that it writes.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &self.sink {
             Some(Sink::File(file)) => Some(file.as_fd()),
@@ -125,7 +125,7 @@ impl Output {
         self.at_line_start
     }
 
-    /// What a memory port has gathered; none for others.
+    /// The content of a memory port; `None` for others.
     pub(crate) fn gathered(&self) -> Option<&[u8]> {
         match self.sink {
             Some(Sink::Memory) => Some(&self.buffer),
@@ -133,7 +133,8 @@ impl Output {
         }
     }
 
-    /// Writes bytes; waits for the host when the buffer is full. Interrupted, it has written nothing.
+    /// Writes bytes. Waits for the host if the buffer is full. If interrupted, it has written
+    /// nothing.
     pub(crate) fn write(&mut self, m: &mut Mutator, bytes: &[u8]) -> io::Result<()> {
         let Some(&last) = bytes.last() else { return Ok(()) };
         if let Some(Sink::Memory) = self.sink {
@@ -148,13 +149,14 @@ impl Output {
             return Ok(());
         }
         match self.pass_on(m) {
-            // The bytes are in the buffer: to write them again would double them.
+            // The bytes are in the buffer, so repeating the call would write them twice.
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
             result => result,
         }
     }
 
-    /// Sees that a port in memory may gather so many bytes more: its buffer is charged for as it grows.
+    /// Makes sure that a memory port can grow by this many bytes. Its buffer is charged as it
+    /// grows.
     fn make_room(&mut self, m: &Mutator, bytes: usize) -> io::Result<()> {
         let limit = m.heap.limits().bytes_max;
         if bytes > limit - self.buffer.len().min(limit) {
@@ -183,7 +185,7 @@ impl Output {
             }
     }
 
-    /// Passes on what is buffered, from a Lisp thread.
+    /// Flushes the buffer, from a Lisp thread.
     pub(crate) fn pass_on(&mut self, m: &mut Mutator) -> io::Result<()> {
         if self.has_nothing_to_pass_on() {
             return Ok(());
@@ -195,9 +197,9 @@ impl Output {
         matches!(self.sink, None | Some(Sink::Memory)) || self.buffer.is_empty()
     }
 
-    /// Passes on what is buffered, until that is done or `is_cut` says after a signal that it is
-    /// meant. What the host refuses is dropped with the error, or a broken pipe would make every
-    /// later call fail, and the buffer grow.
+    /// Flushes the buffer. After a signal it stops if `is_cut` returns true. Bytes that the host
+    /// refuses are dropped with the error. Otherwise a broken pipe would make every later call
+    /// fail, and the buffer would grow.
     pub(super) fn flush(&mut self, is_cut: impl Fn() -> bool) -> io::Result<()> {
         if self.has_nothing_to_pass_on() {
             return Ok(());
@@ -206,7 +208,7 @@ impl Output {
         let mut done = 0;
         while done < self.buffer.len() {
             match sink.write(&self.buffer[done..], &is_cut) {
-                // A write that has taken some says nothing of the signal that ended it.
+                // A write that has accepted some bytes does not report the signal that ended it.
                 Ok(count) if done + count == self.buffer.len() || !is_cut() => done += count,
                 Ok(count) => {
                     self.buffer.drain(..done + count);
@@ -227,7 +229,7 @@ impl Output {
         Ok(())
     }
 
-    /// Flushes and closes. Interrupted, it stays open.
+    /// Flushes and closes. If interrupted, it stays open.
     pub(crate) fn close(&mut self, m: &mut Mutator) -> io::Result<()> {
         match self.pass_on(m) {
             Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
@@ -238,14 +240,14 @@ impl Output {
         }
     }
 
-    /// Writes a line and passes everything on, without a Lisp thread.
+    /// Writes a line and flushes, without a Lisp thread.
     pub(super) fn tell(&mut self, line: &str) -> io::Result<()> {
         self.buffer.extend_from_slice(line.as_bytes());
         self.buffer.push(b'\n');
         self.flush(|| false)
     }
 
-    /// Ends a line that was begun, and passes everything on, without a Lisp thread.
+    /// Ends an unfinished line and flushes, without a Lisp thread.
     pub(super) fn end_line(&mut self) -> io::Result<()> {
         if self.is_open() && !self.at_line_start {
             self.buffer.push(b'\n');
@@ -254,7 +256,7 @@ impl Output {
         self.flush(|| false)
     }
 
-    /// Closes without a word: what is buffered is lost.
+    /// Closes silently. Buffered bytes are lost.
     pub(super) fn let_go(&mut self) {
         self.sink = None;
         self.buffer = Vec::new();
@@ -264,8 +266,8 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // A port that nobody closed, in the collector's hands: all is written that can be without waiting for anybody. There is nobody to tell of
-        // an error.
+        // The collector drops a port that was not closed: write as much as is possible without
+        // waiting. An error cannot be reported.
         match &self.sink {
             Some(Sink::File(file)) => write_now(file, &self.buffer),
             Some(Sink::Tls(tls)) => tls.send_now(&self.buffer),
@@ -274,7 +276,7 @@ impl Drop for Output {
     }
 }
 
-/// Writes what the other side takes at once; a plain file takes all.
+/// Writes what the other side accepts at once; a regular file accepts everything.
 fn write_now(file: &OwnedFd, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match descriptor::write_now(file.as_fd(), bytes) {
@@ -295,7 +297,7 @@ mod tests {
     fn a_write_that_is_cut_in_the_middle_ends_there_and_keeps_the_rest() {
         const BYTES: usize = 1 << 20;
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        // It takes a part, as one that a signal ends does.
+        // The write accepts a part, like a write that a signal ends.
         ours.set_nonblocking(true).unwrap();
         let mut output = Output::of_file(ours.into(), Flush::WhenFull);
         output.buffer = vec![b'x'; BYTES];

@@ -1,4 +1,4 @@
-//! The process's own ports, the current ports of a thread, and what to flush at the end.
+//! The process's standard ports, the current ports of a thread, and the ports to flush at the end.
 
 use super::output::Flush;
 use super::{Content, Input, Output, Port};
@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-/// Which of the current ports.
+/// The roles of the current ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// `current-input-port`.
@@ -21,8 +21,8 @@ pub enum Role {
     Error,
 }
 
-/// Which payload word of a parameter object says that it is a current port, and which: the machine
-/// gives a parameter two, its value and its converter.
+/// Index of the payload word of a parameter object that contains the role of a current port. The
+/// machine uses the two words before it, for value and converter.
 const PARAMETER_ROLE: usize = 2;
 
 pub(super) const OUTPUT_NAME: &str = "standard output";
@@ -46,11 +46,12 @@ static STANDARD: LazyLock<[Port; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// The output ports over files, for the last flush. Grows to twice those open before it is swept.
+/// The output ports over files, for the last flush. Closed ports are removed when the vector has
+/// doubled.
 static OUTPUTS: Mutex<Vec<Weak<super::Body>>> = Mutex::new(Vec::new());
 
 impl Role {
-    /// The role that a number stands for: 0, 1, 2.
+    /// The role with this number: 0, 1 or 2.
     pub(crate) fn of_number(number: i64) -> Option<Self> {
         [Self::Input, Self::Output, Self::Error].get(usize::try_from(number).ok()?).copied()
     }
@@ -61,7 +62,7 @@ pub fn port(role: Role) -> &'static Port {
     &STANDARD[role as usize]
 }
 
-/// The parameter object for a role, with the process's port as its value.
+/// A parameter object for a role, with the process's port as its value.
 pub(crate) fn parameter(
     m: &mut Mutator,
     role: Role,
@@ -72,7 +73,7 @@ pub(crate) fn parameter(
     Ok(m.object_of(Kind::Parameter, &[value, converter, role])?)
 }
 
-/// The current port of the running thread: what it bound with `parameterize`, or the process's.
+/// The current port of the running thread: the value of the parameter, or the process's port.
 #[must_use]
 pub fn current(m: &Mutator, role: Role) -> Port {
     let number = Value::fixnum(role as i64);
@@ -89,7 +90,7 @@ pub fn current(m: &Mutator, role: Role) -> Port {
     port(role).clone()
 }
 
-/// Remembers an output port for the last flush, for as long as anything else holds it.
+/// Registers an output port for the last flush. The registration does not keep the port alive.
 pub(super) fn register(port: &Port) {
     let mut outputs = OUTPUTS.lock().unwrap_or_else(PoisonError::into_inner);
     if outputs.len() == outputs.capacity() {
@@ -98,11 +99,11 @@ pub(super) fn register(port: &Port) {
     outputs.push(Arc::downgrade(&port.0));
 }
 
-/// Ends the line that a program has begun on the process's standard output, where that is a terminal: an editor of lines would
-/// write over it. Where a thread is writing, it is left alone.
+/// Ends an unfinished line on the process's standard output if it is a terminal. Otherwise a line
+/// editor would overwrite the line. Does nothing while a thread is writing.
 ///
 /// # Errors
-/// The host refuses.
+/// The host's error.
 pub fn end_line() -> io::Result<()> {
     let Some(output) = port(Role::Output).output_end() else { return Ok(()) };
     if !io::stdout().is_terminal() {
@@ -111,15 +112,15 @@ pub fn end_line() -> io::Result<()> {
     output.try_lock().map_or(Ok(()), |mut output| output.end_line())
 }
 
-/// Writes out what all ports over files still hold: before the process ends.
+/// Flushes all ports over files, before the process ends.
 ///
 /// # Errors
-/// The first refusal of the host; the other ports are flushed nevertheless.
+/// The host's first error. The other ports are flushed nevertheless.
 pub fn flush_all() -> io::Result<()> {
     flush_those(|_| true)
 }
 
-/// The same for those of one account, and the process's own.
+/// As [`flush_all`], for the ports of one account, and the process's own.
 ///
 /// # Errors
 /// As [`flush_all`].
@@ -128,7 +129,7 @@ pub fn flush_of(account: &Arc<Account>) -> io::Result<()> {
 }
 
 fn flush_those(is_meant: impl Fn(&Output) -> bool) -> io::Result<()> {
-    // The standard ports register themselves when first used; unused ones hold nothing.
+    // The standard ports are registered at their first use. Unused ones have nothing to flush.
     let outputs: Vec<Weak<super::Body>> =
         OUTPUTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut result = Ok(());

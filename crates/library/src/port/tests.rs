@@ -50,7 +50,7 @@ fn a_broken_pipe_is_an_error_of_the_call() {
 }
 
 #[test]
-fn reading_a_pipe_gives_what_came_so_far() {
+fn reading_a_pipe_returns_what_has_arrived() {
     let mut m = mutator();
     let (reader, writer) = std::io::pipe().unwrap();
     let mut input = Input::of_file(OwnedFd::from(reader));
@@ -70,7 +70,7 @@ fn reading_a_pipe_gives_what_came_so_far() {
 }
 
 #[test]
-fn a_line_ends_where_its_return_comes() {
+fn a_line_ends_at_its_carriage_return() {
     let mut m = mutator();
     let (reader, writer) = std::io::pipe().unwrap();
     let mut input = Input::of_file(OwnedFd::from(reader));
@@ -79,7 +79,7 @@ fn a_line_ends_where_its_return_comes() {
         output.write(&mut m, came).unwrap();
         input.read_line(&mut m).unwrap().unwrap()
     };
-    // Whether a newline follows is not known yet, and is not waited for.
+    // Whether a newline follows is unknown yet, and reading does not wait for it.
     assert_eq!(line(b"one\r"), "one");
     assert_eq!(line(b"\ntwo\r"), "two");
     assert_eq!(line(b"\n\nthree"), "");
@@ -88,7 +88,7 @@ fn a_line_ends_where_its_return_comes() {
     assert_eq!(line(b""), "four");
     assert_eq!(line(b""), "five");
     output.write(&mut m, b"\n").unwrap();
-    // The second half of a line end is no character to come.
+    // The second half of a line end does not count as a character.
     assert!(!input.is_ready(&mut m));
     output.write(&mut m, b"\n").unwrap();
     assert!(input.is_ready(&mut m));
@@ -99,7 +99,7 @@ fn a_line_ends_where_its_return_comes() {
 }
 
 #[test]
-fn a_memory_port_holds_at_most_what_the_heap_may() {
+fn a_memory_port_grows_at_most_to_the_limit_of_the_heap() {
     let mut m = mutator();
     let mut output = Output::of_memory();
     let half = vec![b'x'; 1 << 19];
@@ -110,7 +110,7 @@ fn a_memory_port_holds_at_most_what_the_heap_may() {
 }
 
 #[test]
-fn the_reader_takes_no_character_past_the_datum() {
+fn the_reader_consumes_no_character_after_the_datum() {
     let mut m = mutator();
     let mut input = Input::of_memory(b"(a b)c \"x\"rest".to_vec());
     let mut read = || {
@@ -133,13 +133,13 @@ fn an_error_under_the_reader_is_kept() {
 }
 
 #[test]
-fn ports_say_what_they_are() {
+fn ports_report_their_kind() {
     let port = Port::of_input("string", Content::Textual, Input::of_memory(Vec::new()));
     assert_eq!(port.to_string(), "textual-input-port string");
 }
 
 #[test]
-fn an_interrupted_operation_puts_back_what_it_took() {
+fn an_interrupted_operation_puts_its_bytes_back() {
     let mut m = mutator();
     let mut input = Input::of_memory(b"one\ntwo three".to_vec());
     assert_eq!(input.read_line(&mut m).unwrap().as_deref(), Some("one"));

@@ -1,8 +1,9 @@
-//! A stream of TLS over a socket, for a port at either end.
+//! A TLS stream over a socket, shared by an input port and an output port.
 //!
-//! The socket never blocks: who waits does so in `poll`, without the lock, so one thread reads while another writes. Whoever comes first
-//! shakes hands with the other side, alone; after that only readers take what the socket has, so no reader waits for bytes that a
-//! writer has taken. Bounds: what was not sent yet, and what was received and not read, are 64 KiB at most.
+//! The socket is non-blocking. A thread waits in `poll` without the lock, so one thread can read
+//! while another writes. The first thread to use the connection performs the handshake alone.
+//! Afterwards only readers receive from the socket. So no reader waits for bytes that a writer has
+//! received. Bounds: bytes not sent yet, and bytes received and not read, are 64 KiB at most.
 
 use super::turn::Turn;
 use kyocho_sys::error::Errno;
@@ -13,27 +14,27 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What may wait to be sent.
+/// Most bytes that may wait to be sent.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Tls {
     socket: Socket,
-    /// Held by who shakes hands.
+    /// Locked by the thread that performs the handshake.
     handshake: Turn<()>,
-    /// Never held by who waits.
+    /// Never locked by a thread that waits.
     connection: Mutex<Connection>,
 }
 
-/// Says that a wait is to end: its thread is wanted for something else.
+/// Returns whether a wait must end, because its thread must stop.
 type IsCut<'a> = &'a dyn Fn() -> bool;
 
 impl Tls {
-    /// A connection whose handshake is not made yet.
+    /// A connection before its handshake.
     ///
     /// # Errors
-    /// The host's.
+    /// The host's error.
     pub(crate) fn new(socket: Socket, mut connection: Connection) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         connection.set_buffer_limit(Some(UNSENT_BYTES_MAX));
@@ -44,10 +45,12 @@ impl Tls {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds out who the other side is. Waits; once it is done, it costs nothing.
+    /// Performs the handshake, which authenticates the other side. Waits. When the handshake is
+    /// done, further calls cost nothing.
     ///
     /// # Errors
-    /// The other side is not who it should be, speaks something else, or has gone. `Interrupted`: to be made again.
+    /// The other side has the wrong identity, violates the protocol, or has gone. `Interrupted`:
+    /// the call must be repeated.
     pub(crate) fn shake_hands(&self, is_cut: IsCut<'_>) -> io::Result<()> {
         if !self.lock().is_handshaking() {
             return Ok(());
@@ -70,7 +73,8 @@ impl Tls {
         })
     }
 
-    /// Writes some bytes. Interrupted it has taken nothing; what it has taken and not sent goes before whatever is written next.
+    /// Writes some bytes. If interrupted, it has accepted nothing. Bytes accepted and not sent yet
+    /// are sent before any later ones.
     pub(super) fn write(&self, bytes: &[u8], is_cut: IsCut<'_>) -> io::Result<usize> {
         self.shake_hands(is_cut)?;
         self.send_all(is_cut)?;
@@ -81,33 +85,34 @@ impl Tls {
         }
     }
 
-    /// Sends what the socket has room for, and waits for nothing: the rest is lost.
+    /// Sends as much as the socket accepts without waiting. The rest is lost.
     pub(super) fn send_now(&self, bytes: &[u8]) {
         let mut connection = self.lock();
         if !connection.is_handshaking() {
-            // There is nobody to tell of an error.
+            // An error cannot be reported.
             let _ = self.send(&mut connection);
             let _ = connection.writer().write(bytes);
             let _ = self.send(&mut connection);
         }
     }
 
-    /// Whether reading would not wait, as far as one can tell without it.
+    /// Whether reading would probably not block.
     pub(super) fn is_ready(&self) -> bool {
         let has_plaintext = !self.lock().wants_read();
-        // Where polling fails, reading will say why, and not wait.
+        // If polling fails, reading reports why, and does not block.
         has_plaintext || kyocho_sys::descriptor::is_readable(self.socket.as_fd()).unwrap_or(true)
     }
 
-    /// Announces the end of what is written, if the socket has room for it.
+    /// Announces the end of the output, if the socket accepts it.
     pub(crate) fn announce_end(&self) {
         let mut connection = self.lock();
         connection.send_close_notify();
-        // The other side was quicker, or does not read: it takes this for a cut.
+        // The other side has closed already, or does not read. It will treat this as a broken
+        // connection.
         let _ = self.send(&mut connection);
     }
 
-    /// Receives until `step` has what it wants.
+    /// Receives until `step` returns a result.
     fn receive_until<T>(
         &self,
         is_cut: IsCut<'_>,
@@ -137,7 +142,7 @@ impl Tls {
         }
     }
 
-    /// Sends what there is room for; whether that was all.
+    /// Sends as much as the socket accepts. Returns whether that was everything.
     fn send(&self, connection: &mut Connection) -> io::Result<bool> {
         while connection.wants_write() {
             match connection.write_tls(&mut &self.socket) {
@@ -150,7 +155,7 @@ impl Tls {
         Ok(true)
     }
 
-    /// Receives what has come; whether there was something, be it the end.
+    /// Receives what has arrived. Returns whether there was anything, or the end.
     fn receive(&self, connection: &mut Connection) -> io::Result<bool> {
         let count = match connection.read_tls(&mut &self.socket) {
             Ok(count) => count,
@@ -159,7 +164,7 @@ impl Tls {
             Err(error) => return Err(error),
         };
         if let Err(error) = connection.process_new_packets() {
-            // The other side is told why, if it still listens.
+            // Send the reason to the other side, if it still reads.
             let _ = self.send(connection);
             return Err(io::Error::new(ErrorKind::InvalidData, error));
         }

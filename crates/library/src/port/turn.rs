@@ -1,27 +1,28 @@
-//! A lock whose waiters can be called back: who waits sleeps in one kernel call, which a signal ends, and asks then whether it is meant.
+//! A lock whose waiters can be interrupted. A waiter sleeps in one kernel call, which a signal
+//! ends, and then checks whether it must give up.
 //!
-//! (A standard mutex goes on waiting after a signal. A thread that waits for a port which another one holds, waiting for the host, could not be
-//! ended.)
+//! (A standard mutex continues to wait after a signal. A thread that waits for a port could then
+//! not be ended while another thread uses the port and waits for the host.)
 
 use core::ops::{Deref, DerefMut};
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-/// Something that one has at a time.
+/// A value that one thread at a time may access.
 #[derive(Debug, Default)]
 pub(crate) struct Turn<T> {
     value: Mutex<T>,
-    /// Who sleeps until it is free, or is about to.
+    /// Number of threads that sleep until it is free, or are about to.
     waiters: AtomicU32,
-    /// Changes when it falls free while somebody waits.
+    /// Changes when it becomes free while threads wait.
     freed: AtomicU32,
 }
 
-/// It is the holder's, until this is dropped.
+/// Exclusive access, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held<'a, T> {
-    /// None once it was given back.
+    /// `None` once it has been released.
     value: Option<MutexGuard<'a, T>>,
     turn: &'a Turn<T>,
 }
@@ -31,7 +32,7 @@ impl<T> Turn<T> {
         Self { value: Mutex::new(value), waiters: AtomicU32::new(0), freed: AtomicU32::new(0) }
     }
 
-    /// Takes it where nobody has it.
+    /// Locks it if it is free.
     pub(super) fn try_lock(&self) -> Option<Held<'_, T>> {
         let value = match self.value.try_lock() {
             Ok(value) => value,
@@ -41,10 +42,10 @@ impl<T> Turn<T> {
         Some(Held { value: Some(value), turn: self })
     }
 
-    /// Takes it. Waits in the kernel; gives up where `is_cut` says so after a signal.
+    /// Locks it. Waits in the kernel; gives up after a signal if `is_cut` returns true.
     pub(super) fn lock_unless(&self, is_cut: impl Fn() -> bool) -> Option<Held<'_, T>> {
         self.waiters.fetch_add(1, Ordering::SeqCst);
-        // Who frees it sees that somebody waits, or this one sees that it is free.
+        // Either the releasing thread sees the waiter, or this thread sees that the lock is free.
         fence(Ordering::SeqCst);
         let taken = loop {
             let freed = self.freed.load(Ordering::SeqCst);
@@ -60,7 +61,7 @@ impl<T> Turn<T> {
         taken
     }
 
-    /// Takes it, however long that takes.
+    /// Locks it, however long that takes.
     pub(super) fn lock(&self) -> Held<'_, T> {
         self.try_lock()
             .or_else(|| self.lock_unless(|| false))

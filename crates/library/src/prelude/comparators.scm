@@ -1,4 +1,5 @@
-;;; Comparators: the record of SRFI 128, whose library has the rest. It is here because tables take comparators.
+;;; Comparators: the record of SRFI 128. The rest is in that library; the record is here because
+;;; hash tables accept comparators.
 
 (define-record-type %comparator
   (%make-comparator test same before hash ordered? hashable?)

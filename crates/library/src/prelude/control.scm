@@ -1,5 +1,5 @@
-;;; Control: multiple values, dynamic-wind, exceptions, parameters, promises.
-;;; Names that begin with % are for the prelude and the machine; no library exports them.
+;;; Control: multiple values, dynamic-wind, exceptions, parameters, promises. Names that begin with
+;;; % are for the prelude and the machine; no library exports them.
 
 (define (call-with-values producer consumer)
   (%apply-values consumer (producer)))
@@ -7,9 +7,9 @@
 (define (%call-with-values producer consumer)
   (%apply-values consumer (producer)))
 
-;; dynamic-wind: the list of winders is part of every continuation. A winder is
-;; (before after handlers . parameters): R7RS has both run in the dynamic environment of the call of
-;; dynamic-wind, wherever control leaves from or comes from.
+;; dynamic-wind: the list of winders is part of every continuation. A winder is (before after
+;; handlers . parameters): R7RS requires both to run in the dynamic environment of the call of
+;; dynamic-wind, wherever control comes from or goes to.
 
 (define (dynamic-wind before thunk after)
   (before)
@@ -30,7 +30,7 @@
   (%set-parameters! (cdddr winder))
   (thunk))
 
-;; Runs afters from here out to the common tail, then befores inwards.
+;; Runs the after procedures from here out to the common tail, then the before procedures inwards.
 (define (%rewind-to winders)
   (let ((common (%common-tail (%winders) winders)))
     (let out ()
@@ -53,7 +53,8 @@
 (define (%unwind-all)
   (%rewind-to '()))
 
-;; What a terminated thread runs: under no handlers, one of which might keep it alive.
+;; Run by a terminated thread. There are no handlers, because one of them might keep the thread
+;; alive.
 (define (%unwind-terminated)
   (if (pair? (%winders))
       (let ((winder (car (%winders))))
@@ -61,8 +62,9 @@
         ((cadr winder))
         (%unwind-terminated))))
 
-;; Exceptions: the handlers are part of every continuation; a handler runs under the outer ones. Frames take their
-;; own off and put them back, whatever is below: a composable continuation (prompts.scm) runs them over others.
+;; Exceptions: the handlers are part of every continuation. A handler runs with the outer handlers.
+;; Frames remove their own handlers and put them back, whatever is below. The reason is that a
+;; composable continuation (prompts.scm) can run them on top of other frames.
 
 (define (with-exception-handler handler thunk)
   (if (not (procedure? handler))
@@ -166,7 +168,8 @@
           (loop (cons (thunk) results))
           (reverse results)))))
 
-;; What a prompt's standard input is where it is no terminal: values are written between the outputs of the forms.
+;; Used when a prompt's standard input is not a terminal: the value of each form is written before
+;; the next form runs.
 (define (%run-and-print source)
   (let loop ()
     (let ((thunk (%next-form source)))
@@ -203,7 +206,7 @@
   (let ((handlers (%handlers)))
     (if (null? handlers) %uncaught (car handlers))))
 
-;; (scheme r5rs): the version is not looked at, there is only one.
+;; (scheme r5rs): the version is ignored, because there is only one.
 (define (scheme-report-environment version)
   (environment '(scheme r5rs)))
 

@@ -1,4 +1,5 @@
-;;; The debugger: what failed last, how to go on, what threads do. Nothing is kept here: all users share these definitions.
+;;; The debugger: the last failure, ways to continue it, and the activity of threads. No state is
+;;; kept here, because all users share these definitions.
 
 (define (%numbered lines)
   (let loop ((n 0) (lines lines))
@@ -10,7 +11,7 @@
           (newline)
           (loop (+ n 1) (cdr lines))))))
 
-;; Who called whom, the innermost first: in what failed last, or in a thread.
+;; Shows the callers, the innermost first: of the last failure, or in a thread.
 (define (bt . id)
   (if (null? id)
       (if (%failure)
@@ -29,7 +30,7 @@
         (string-append (substring text 0 %shown-max) " ...")
         text)))
 
-;; The local variables of a frame of what failed last, by the number that `bt` shows.
+;; Shows the local variables of a frame of the last failure. `bt` shows the frame's number.
 (define (locals . number)
   (let ((frames (%failure-frames)) (n (if (null? number) 0 (car number))))
     (if (and (exact-integer? n) (< -1 n (length frames)))
@@ -43,21 +44,22 @@
          (cdr (list-ref frames n)))
         (display "; there is no such frame\n"))))
 
-;; Calls `go-on` with what failed last. Nothing is raised here: that would be what failed last.
+;; Calls `go-on` with the last failure. Nothing is raised here, because that would become the last
+;; failure.
 (define (%with-failure go-on)
   (let ((failure (%failure)))
     (if failure
         (go-on (vector-ref failure 1) (vector-ref failure 2))
         (display "; nothing has failed that is kept\n"))))
 
-;; Goes on with a value in place of what failed.
+;; Continues with a value in place of what failed.
 (define (use-value value)
   (%with-failure
    (lambda (continuation again?)
      (%forget-failure!)
      (continuation value))))
 
-;; Does again what failed, with what has been defined meanwhile.
+;; Repeats what failed, with the definitions made meanwhile.
 (define (retry)
   (%with-failure
    (lambda (continuation again?)
@@ -68,7 +70,8 @@
            (%reinstate-again continuation))
          (display "; what failed takes a value: use-value\n")))))
 
-;; What the threads of one's account do in the next seconds (one, unless told), the busiest first.
+;; Shows the activity of the account's threads over the next seconds (one by default), the busiest
+;; first.
 (define (top . seconds)
   (let ((before (%threads)) (seconds (if (null? seconds) 1 (car seconds))))
     (define (since entry field)
@@ -91,7 +94,7 @@
            (newline)))
        (list-sort (lambda (a b) (> (vector-ref a 0) (vector-ref b 0))) rows)))))
 
-;; Calls a thunk and says how long that took.
+;; Calls a thunk and reports how long that took.
 (define (timed thunk)
   (let* ((begin (current-jiffy)) (result (thunk)) (end (current-jiffy)))
     (display "; ")

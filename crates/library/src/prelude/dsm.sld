@@ -1,12 +1,15 @@
-;;; Shared memory across nodes (paper 3): vectors that all nodes of a program share, locks, conditions, barriers.
+;;; Shared memory across nodes (paper 3): vectors that all nodes of a program share, locks,
+;;; conditions, barriers.
 ;;;
-;;; `kyocho dsm run -n N FILE` runs a program on N nodes; each runs all of it. What is written under a lock is seen by who takes it next,
-;;; all the rest behind a barrier. Locks and conditions are numbers. One thread of a node crosses a barrier for it; its others must
-;;; leave shared vectors alone meanwhile.
+;;; `kyocho dsm run -n N FILE` runs a program on N nodes; each node runs all of it. Writes under a
+;;; lock become visible to the next node that acquires the lock; all other writes become visible
+;;; after a barrier. Locks and conditions are numbers. One thread of a node crosses a barrier for
+;;; the whole node; its other threads must not use shared vectors meanwhile.
 ;;;
-;;; (shared-join! bytes locks), before all else and alike on all nodes, asks for so much memory and so many locks; without it 64 MiB and 4,096.
-;;; Managers of locks, and of the pages that elements from START to before END lie on, move at the next barrier. (shared-statistics) is an
-;;; association list of what this node counted.
+;;; (shared-join! bytes locks) sets the amount of memory and the number of locks; by default 64 MiB
+;;; and 4,096. It must come first and be the same on all nodes. Managers of locks and of pages move
+;;; at the next barrier; the pages are those of the elements from START to before END.
+;;; (shared-statistics) is an association list of this node's counters.
 
 (define-library (kyocho dsm)
   (import (scheme base)
@@ -23,13 +26,14 @@
    with-shared-lock with-shared-snapshot)
   (begin
 
-    ;; (make-shared-region bytes [address]): more shared memory, at an address of the space of 2^64 bytes, the begin of a page, or at the first place
-    ;; where there is room. All nodes make the same regions in the same order; crosses a barrier.
+    ;; (make-shared-region bytes [address]): more shared memory, in the space of 2^64 bytes. The
+    ;; address must begin a page; without one, the first place with enough room is taken. All nodes
+    ;; must make the same regions in the same order. Crosses a barrier.
     (define (make-shared-region bytes . address)
       (apply shared-region-make! (shared-region-place) bytes address))
 
-    ;; (make-shared-vector length [fill [region]]). All nodes make the same vectors in the same order; what node 0 gives them counts. Both cross
-    ;; barriers.
+    ;; (make-shared-vector length [fill [region]]). All nodes must make the same vectors in the same
+    ;; order; the initial values are those of node 0. Both procedures cross barriers.
     (define (make-shared-vector length . fill)
       (let ((vector (apply shared-vector-allocate! (shared-vector-place) length
                            (if (pair? fill) (cdr fill) '()))))
@@ -55,7 +59,7 @@
             objects
             (loop (- i 1) (cons (shared-vector-ref vector i) objects)))))
 
-    ;; Who was interrupted meanwhile, and goes on, has not got it.
+    ;; A thread that was interrupted and continues has not acquired the lock.
     (define (shared-lock! lock) (if (not (shared-acquire! lock #t #t)) (shared-lock! lock)))
     (define (shared-lock-try! lock) (shared-acquire! lock #t #f))
     (define (shared-snapshot! lock) (if (not (shared-acquire! lock #f #t)) (shared-snapshot! lock)))
@@ -66,7 +70,8 @@
             ((eq? (car kind) 'ordinary) (shared-cross! #f))
             (else (error "shared-barrier: ordinary or single-read-write" (car kind)))))
 
-    ;; However the body is left, the lock is given back; come back to, it is taken again.
+    ;; The lock is released whenever control leaves the body, and acquired again whenever control
+    ;; re-enters it.
     (define-syntax with-shared-lock
       (syntax-rules ()
         ((_ lock body0 body ...)
@@ -76,7 +81,7 @@
              (lambda () body0 body ...)
              (lambda () (shared-unlock! number)))))))
 
-    ;; The same for who only reads: it waits for who writes, and keeps no other node out.
+    ;; As with-shared-lock, for a reader: waits for a writer, and does not exclude other nodes.
     (define-syntax with-shared-snapshot
       (syntax-rules ()
         ((_ lock body0 body ...)

@@ -1,4 +1,4 @@
-;;; Gates: a server whose calls are threads, each at its caller's priority.
+;;; Gates: a server that starts a thread for each call, at the caller's priority.
 
 (define (gate-serve path handler)
   (if (not (procedure? handler)) (%wrong-type 'gate-serve 2 "procedure" handler))
@@ -13,7 +13,7 @@
           (spawn (lambda () (%gate-answer call handler)) 'gate-call)
           (%gate-attend server handler)))))
 
-;; However the thread ends, the caller is answered: what comes after the first answer counts for nothing.
+;; The caller gets an answer however the thread ends. Answers after the first are ignored.
 (define (%gate-answer call handler)
   (thread-priority-set! (current-thread) (%gate-request-priority call))
   (dynamic-wind

@@ -1,5 +1,6 @@
-;;; Guardians: (make-guardian) gives a procedure. Called with an object, it watches over it; without, it returns one
-;;; that nothing else leads to any more, or #f. What the collector does is in heap/guardians.rs.
+;;; Guardians: (make-guardian) returns a procedure. Called with an object, it registers the object.
+;;; Called without arguments, it returns a registered object that is otherwise unreachable, or #f.
+;;; For the collector's part see heap/guardians.rs.
 
 (define (make-guardian)
   (let ((guardian (%make-guardian)))

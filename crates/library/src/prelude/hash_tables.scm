@@ -1,8 +1,9 @@
-;;; Hash tables: SRFI 69 and SRFI 125 over the native tables, which know eqv?, equal? and string=?.
+;;; Hash tables: SRFI 69 and SRFI 125 on top of the native tables, which support eqv?, equal? and
+;;; string=?.
 ;;;
 ;;; A table with any other equivalence ("custom") maps hashes to association lists that are never
-;;; mutated; its procedures are a vector: equivalence, hash, number of associations. Each step on a
-;;; native table is atomic among threads; a custom one, and every update, needs a mutex.
+;;; mutated. Its procedures are a vector: equivalence, hash, number of associations. Each operation
+;;; on a native table is atomic among threads. A custom table, and every update, needs a mutex.
 
 (define %absent (list 'absent))
 
@@ -20,7 +21,8 @@
         ((eq? same? char-ci=?) (lambda (c) (hash (char-foldcase c))))
         (else (%wrong-type 'make-hash-table 2 "hash function for this equivalence" same?))))
 
-;; Which of keys and values are not held, if any. What is weak hangs on ephemerons, whichever of the two words asks for it.
+;; Whether keys or values are weak, from the hints. Weak tables use ephemerons for both kinds of
+;; hint.
 (define (%weakness same? kind hints)
   (let ((keys? (or (memq 'weak-keys hints) (memq 'ephemeral-keys hints)))
         (values? (or (memq 'weak-values hints) (memq 'ephemeral-values hints))))
@@ -32,8 +34,8 @@
           (keys? 'weak-keys)
           (else 'weak-values))))
 
-;; (make-hash-table [comparator hint ...]), (make-hash-table [equivalence [hash [hint ...]]]): hints that are no
-;; symbols, a size say, are not needed.
+;; (make-hash-table [comparator hint ...]), (make-hash-table [equivalence [hash [hint ...]]]). Hints
+;; that are not symbols, such as a size, are ignored.
 (define (make-hash-table . rest)
   (cond ((and (pair? rest) (comparator? (car rest)))
          (let* ((comparator (car rest)) (same? (comparator-equality-predicate comparator)))
@@ -63,7 +65,7 @@
 
 (define (alist->hash-table alist . rest)
   (let ((table (apply make-hash-table rest)))
-    ;; The first association of a key counts.
+    ;; If a key occurs more than once, its first association counts.
     (for-each (lambda (entry)
                 (if (not (hash-table-contains? table (car entry)))
                     (hash-table-set! table (car entry) (cdr entry))))
@@ -121,14 +123,14 @@
            (%bucket-set! table code (%without entry bucket))
            #t))))
 
-;; One association. The native primitives treat a custom table as empty, and do not set in it.
+;; One association. The native primitives treat a custom table as empty, and do not change it.
 
 (define (%missing table key)
   (if (hash-table? table)
       (error "hash-table-ref: no association for key" key)
       (%wrong-type 'hash-table-ref 1 "hash table" table)))
 
-;; What the native look-up did not find: in a custom table, or nowhere.
+;; For a key that the native look-up did not find: searches a custom table.
 (define (%look-again table key)
   (if (%hash-table-custom? table)
       (let ((entry (%custom-find table key)))
@@ -170,7 +172,7 @@
 (define (%delete! table key)
   (if (%hash-table-custom? table) (%custom-delete! table key) (%hash-table-delete! table key)))
 
-;; How many of the keys were there.
+;; Returns how many of the keys were present.
 (define (hash-table-delete! table . keys)
   (let loop ((keys keys) (n 0))
     (if (null? keys) n (loop (cdr keys) (if (%delete! table (car keys)) (+ n 1) n)))))
@@ -200,7 +202,7 @@
         (hash-table-set! table key value)
         value))))
 
-;; The whole table. Each walk goes over the associations as they were when it began.
+;; The whole table. Each walk covers the associations that existed when it began.
 
 (define (hash-table->alist table)
   (if (%hash-table-custom? table)
@@ -227,7 +229,7 @@
 (define (hash-table-walk table f)
   (for-each (lambda (entry) (f (car entry) (cdr entry))) (hash-table->alist table)))
 
-;; SRFI 125 has the procedure first, its ancestors the table.
+;; SRFI 125 has the procedure first, its predecessors have the table first.
 
 (define (hash-table-for-each a b)
   (if (hash-table? a) (hash-table-walk a b) (hash-table-walk b a)))

@@ -1,9 +1,10 @@
-;;; Lists: what takes procedures (R7RS 6.4 and 6.10, SRFI 1).
+;;; Lists: procedures with procedure arguments (R7RS 6.4 and 6.10, SRFI 1).
 
 (define (%check-list who position list)
   (if (not (null? list)) (%wrong-type who position "proper list" list)))
 
-;; Where mapping ends the procedure may not have been called at all, and what ends first may be no list.
+;; Checks the arguments when a mapping ends, because the procedure may not have been called, and the
+;; list that ended first may be improper.
 (define (%check-mapped who f lists)
   (if (not (procedure? f)) (%wrong-type who 1 "procedure" f))
   (let loop ((lists lists) (position 2))
@@ -13,8 +14,8 @@
               (%wrong-type who position "list" (car lists)))
           (loop (cdr lists) (+ position 1))))))
 
-;; Mapping. Results are gathered and reversed, so that a long list needs no deep stack; nothing is
-;; mutated, so that a continuation captured in the procedure may return more than once.
+;; Mapping. Results are collected and reversed, so that a long list needs no deep stack. Nothing is
+;; mutated, so a continuation captured in the procedure may return more than once.
 
 (define (%any-null? lists)
   (and (pair? lists) (or (not (pair? (car lists))) (%any-null? (cdr lists)))))
@@ -83,7 +84,8 @@
 
 ;; Searching.
 
-;; `behind` is moved up whenever the steps since have doubled: in a circle it is met again (Brent, 1980).
+;; `behind` moves up whenever the number of steps has doubled, so a circular list reaches it again
+;; (Brent, 1980).
 (define (%memp-of who same? x list)
   (let loop ((rest list) (behind '()) (steps 1) (steps-max 1))
     (cond ((null? rest) #f)
@@ -95,7 +97,8 @@
 
 (define (%memp same? x list) (%memp-of 'member same? x list))
 
-;; `part` searches a part of a list: what it finds, #f, or how many elements it has looked at.
+;; `part` searches one part of a list. It returns the result, #f, or the number of elements that it
+;; has searched.
 (define (%search part who x list)
   (let ((found (part x list)))
     (if (exact-integer? found)
@@ -263,7 +266,7 @@
         (fold f (car back) (cdr back)))
       identity))
 
-;; Each takes the rests before it calls f, which may change the pairs that it gets.
+;; Each takes the rest of the list before it calls f, because f may change the pair that it gets.
 (define pair-fold
   (case-lambda
     ((f seed list)
@@ -305,7 +308,7 @@
              (apply f lists)
              (loop next)))))))
 
-;; One of the lists, which begin at argument 3, has an end.
+;; Checks that one of the lists, which start at argument 3, is not circular.
 (define (%not-all-circular who lists)
   (let loop ((rest lists))
     (if (pair? rest)
@@ -321,7 +324,7 @@
   (let loop ((seed seed) (result (if (pair? rest) (car rest) '())))
     (if (stop? seed) result (loop (next seed) (cons (value seed) result)))))
 
-;; Making, taking apart.
+;; Construction and selection.
 
 (define (list-tabulate n f)
   (if (not (exact-nonnegative-integer? n))

@@ -1,4 +1,4 @@
-;;; Numbers: what gives two values, and what is rarely needed.
+;;; Numbers: procedures with two values, and rarely needed ones.
 
 (define (exact-integer-sqrt n)
   (let ((both (%exact-integer-sqrt n)))

@@ -1,6 +1,6 @@
-;;; Policies of the system, written in Lisp: a thread that is asked, and answers with orders.
+;;; Policies of the system, written in Lisp: a thread that receives events and answers with orders.
 
-;; `decide` is called with what has happened, and has `seconds` to return its orders, one unless told otherwise.
+;; `decide` is called with the events, and has `seconds` (one by default) to return its orders.
 (define (install-policy! kind decide . seconds)
   (if (not (procedure? decide)) (%wrong-type 'install-policy! 2 "procedure" decide))
   (%install-policy!

@@ -1,4 +1,4 @@
-;;; Ports: the current ones, and what closes a port when a procedure has returned.
+;;; Ports: the current ones, and procedures that close a port when a procedure returns.
 
 (define current-input-port
   (%port-parameter 0

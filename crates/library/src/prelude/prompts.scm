@@ -2,16 +2,17 @@
 ;;; delimited and composable control to a production programming environment, ICFP 2007).
 ;;;
 ;;; A prompt is an association in the list of parameters: tag to prompt. So it is part of every
-;;; continuation, found by whoever runs inside, and gone where control leaves, like a parameter's value.
+;;; continuation. Code that runs inside finds it, and it is gone when control leaves, like a
+;;; parameter's value.
 ;;;
-;;;   parameters:  (q . 2) (tag . prompt) (p . 1) ...       innermost first
-;;;   frames:      newest ... | base of the prompt | ...
-;;;                `- a piece: what a composable continuation puts on top of its caller's frames
+;;;    parameters:  (q . 2) (tag . prompt) (p . 1) ...       innermost first
+;;;    frames:      newest ... | base of the prompt | ...
+;;;                 `- a piece: what a composable continuation puts on top of its caller's frames
 ;;;
-;;; A composable continuation is a list of pieces, outermost first: it is cut where prompts with other
-;;; tags stand, for these have a new base each time. A piece's winders, handlers and parameters are those
-;;; that were added since its base; frames take their own off again one by one (control.scm), so they fit on
-;;; whatever they are put.
+;;; A composable continuation is a list of pieces, outermost first. It is cut at prompts with other
+;;; tags, because these get a new base each time. The winders, handlers and parameters of a piece
+;;; are those added since its base. Frames remove their own entries one by one (control.scm), so
+;;; pieces work on top of any frames.
 
 (define-record-type %prompt-tag (%make-prompt-tag name) continuation-prompt-tag? (name %prompt-tag-name))
 
@@ -19,7 +20,7 @@
   (base %prompt-base) (winders %prompt-winders) (handlers %prompt-handlers) (handler %prompt-handler)
   (thread %prompt-thread))
 
-;; What a base gets instead of a value when control is to leave the prompt: what to do outside.
+;; Passed to a base instead of a value when control leaves the prompt: a thunk to run outside.
 (define-record-type %departure (%make-departure thunk) %departure? (thunk %departure-thunk))
 
 (define-record-type %piece (%make-piece entry base end winders handlers parameters before) %piece?
@@ -44,7 +45,7 @@
         (error (string-append who ": not a continuation prompt tag") tag))
     tag))
 
-;; The list of parameters from the prompt of `tag` on; #f where there is none in this thread.
+;; The list of parameters from the prompt of `tag` on; #f if this thread has none.
 (define (%prompt-place tag)
   (let ((place (%entries-from tag (%parameters))))
     (and place (eq? (%prompt-thread (cdar place)) (current-thread)) place)))
@@ -75,7 +76,7 @@
         (error "call-with-continuation-prompt: not a procedure" handler))
     (%under-prompt tag (or handler (%default-handler tag)) thunk)))
 
-;; What an abort gives is a thunk, which runs under a new prompt.
+;; An abort passes a thunk, which runs under a new prompt.
 (define (%default-handler tag)
   (lambda (thunk) (call-with-continuation-prompt thunk tag)))
 
@@ -112,7 +113,7 @@
           (lambda values
             (%put-on pieces (lambda () (apply %values values))))))))))
 
-;; The pieces between `end`, the continuation here, and the prompt of `tag`.
+;; The pieces between `end`, the current continuation, and the prompt of `tag`.
 (define (%pieces-to tag end)
   (let cut ((end end) (winders (%winders)) (handlers (%handlers)) (parameters (%parameters)) (pieces '()))
     (let collect ((rest parameters) (added '()))
@@ -141,7 +142,7 @@
 (define (%first count list)
   (if (= count 0) '() (cons (car list) (%first (- count 1) (cdr list)))))
 
-;; Calls `thunk` in the pieces' frames on top of the frames here.
+;; Calls `thunk` in the frames of the pieces, on top of the current frames.
 (define (%put-on pieces thunk)
   (let* ((piece (car pieces))
          (before (%piece-before piece))
@@ -157,7 +158,7 @@
                  thunk
                  (lambda () (%put-on-prompt (cdr pieces) thunk))))))
 
-;; The same at the base of a prompt inside: it is set up again, here.
+;; As %put-on, at the base of an inner prompt, which is set up again here.
 (define (%put-on-prompt pieces thunk)
   (let* ((entry (%piece-entry (car pieces)))
          (handler (%prompt-handler (cdr entry))))
@@ -169,7 +170,8 @@
               (%parameters)))
        (%put-on pieces thunk)))))
 
-;; A list that was captured over a base of `length` elements, over `base` instead.
+;; Replaces the base of a list: `list` was captured over a base of length `length-then`, and now has
+;; `base` there.
 (define (%rebased list length-then base)
   (let ((more (- (length list) length-then)))
     (if (< more 0) base (append (%first more list) base))))
@@ -180,7 +182,7 @@
       (let drop ((fewer (if (null? added) 0 added)) (handlers handlers))
         (if (or (= fewer 0) (null? handlers)) handlers (drop (- fewer 1) (cdr handlers))))))
 
-;; Runs the befores, outermost first, each where its dynamic-wind is now.
+;; Runs the before procedures, outermost first, each with the winders that its dynamic-wind now has.
 (define (%wind-piece winders handlers-of parameters-of)
   (if (pair? winders)
       (let* ((then (car winders))

@@ -1,4 +1,4 @@
-;;; The first form of the prelude: what runs all others. Booting calls its definition directly.
+;;; The first form of the prelude, which runs all others. Boot calls its definition directly.
 
 (define (%run-program source)
   (let loop ()

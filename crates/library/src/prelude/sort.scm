@@ -1,4 +1,5 @@
-;;; Sorting: a stable merge sort of lists; vectors go through it (SRFI 132's names, and `sort`).
+;;; Sorting: a stable merge sort of lists. Vectors are converted to lists (SRFI 132's names, and
+;;; `sort`).
 
 (define (%merge! less? a b)
   (let ((head (cons #f '())))
@@ -9,7 +10,7 @@
             (else (set-cdr! last a) (loop a (cdr a) b))))
     (cdr head)))
 
-;; Sorts a list of n pairs, by taking it apart from the left.
+;; Sorts a list of n pairs, consuming it from the left.
 (define (%sort-pairs! less? list n)
   (let ((rest list))
     (let step ((n n))

@@ -1,4 +1,4 @@
-;;; Strings: what takes procedures (R7RS 6.10, the common part of SRFI 13 and 130).
+;;; Strings: procedures with procedure arguments (R7RS 6.10, the common part of SRFI 13 and 130).
 
 (define string-map
   (case-lambda
@@ -40,7 +40,7 @@
   (let loop ((i (- (string-length s) 1)) (result seed))
     (if (< i 0) result (loop (- i 1) (f (string-ref s i) result)))))
 
-;; A character stands for the test whether another is the same.
+;; A character represents the test for equality with it.
 (define (%char-test x)
   (if (char? x) (lambda (c) (char=? c x)) x))
 
@@ -109,7 +109,7 @@
 (define string-trim-right (%trimmer %string-trim-right #f #t))
 (define string-trim-both (%trimmer %string-trim #t #t))
 
-;; Parts between characters that are the same as, or pass, or around a string.
+;; The parts between characters that equal `x` or satisfy it, or between occurrences of a string.
 (define (string-split s x)
   (if (procedure? x)
       (let ((n (string-length s)))
@@ -119,7 +119,7 @@
                 (else (loop start (+ i 1) parts)))))
       (%string-split s x)))
 
-;; The words of a text: what stands between runs of white space.
+;; The words of a text: sequences without white space.
 (define (string-tokenize s . rest)
   (let ((in? (if (pair? rest) (%char-test (car rest)) (lambda (c) (not (char-whitespace? c)))))
         (n (string-length s)))

@@ -1,4 +1,4 @@
-;;; Threads seen from inside: those of one's own account, by number.
+;;; Threads as objects: those of the same account, by number.
 
 (define (threads) (map (lambda (entry) (vector-ref entry 1)) (%threads)))
 
@@ -12,7 +12,7 @@
   (let ((text (call-with-output-string (lambda (port) (display object port)))))
     (string-append (make-string (max 0 (- width (string-length text))) #\space) text)))
 
-;; One line a thread: number, priority, cells taken, name, what it waits for.
+;; Shows a line for each thread: number, priority, cells taken, name, what it waits for.
 (define (ps)
   (display "    ID PRI      CELLS NAME\n")
   (for-each
@@ -32,7 +32,8 @@
 (define (resume id) (%resume (%thread "resume" id)))
 (define (set-priority! id priority) (thread-priority-set! (%thread "set-priority!" id) priority))
 
-;; Waits for the first of cases (receive channel [when-closed]) and (send channel message): its index and its message, or #f and #f.
+;; Waits for the first of several cases, (receive channel [when-closed]) or (send channel message).
+;; Returns its index and its message, or #f and #f.
 (define channel-select
   (case-lambda
     ((cases) (%channel-select cases #f values))

@@ -1,19 +1,21 @@
-;;; Live tools: which calls a procedure gets, where time goes, what the system is asked for. What they
-;;; remember of a session is in its own table: all users share these definitions.
+;;; Live tools: calls of a procedure, where time is spent, requests to the system. State of a
+;;; session is kept in the session's own table, because all users share these definitions.
 
-;; No two threads have the first word: who comes second gets the table that is kept.
+;; If two threads create a table at the same time, both get the one that was stored first.
 (define (%session-table) (or (%session-value) (%keep-session-value! (make-hash-table eq?))))
 
-;; Tracing. The name stands for a procedure that tells of each call; the table leads from that one to the traced.
+;; Tracing. The name is bound to a procedure that reports each call; the table maps that procedure
+;; to the traced one.
 
 (define %trace-depth (make-parameter 0))
 
 (define (%traced-by shown) (hash-table-ref/default (%session-table) shown #f))
 
-;; Calls in more others than these say how deep they are: lines as long as a recursion is deep would take the square of its time.
+;; Calls nested deeper than this show their depth as a number. Otherwise the output of a deep
+;; recursion would be quadratic in its depth.
 (define %trace-bars-max 20)
 
-;; One piece of text, so that lines of several threads do not mix.
+;; Written as one piece of text, so that lines of several threads do not mix.
 (define (%tell-trace depth write-rest)
   (display
    (call-with-output-string
@@ -53,8 +55,8 @@
 
 (define (%traced-names) (map car (hash-table-values (%session-table))))
 
-;; The profiler: a thread looks from time to time what the account's other threads do, and counts each stack: a list of
-;; texts, the outermost first.
+;; The profiler: a thread samples the other threads of the account at intervals and counts each
+;; stack, a list of texts with the outermost first.
 
 (define-record-type %profiler
   (%make-profiler stacks running? thread)
@@ -71,7 +73,7 @@
           (substring line 3 (car at)))))
   (cons (vector-ref entry 6) (reverse (map name lines))))
 
-;; Those that run, or could: not those that wait, nor the one that looks.
+;; Samples threads that run or are runnable; not waiting ones, and not the sampling thread.
 (define (%profile-look profiler)
   (for-each
    (lambda (entry)
@@ -84,7 +86,8 @@
                                            0)))))
    (%threads)))
 
-;; Looks every `interval` seconds, a thousandth unless told, until `profile-stop!` gives the profile.
+;; Samples every `interval` seconds, by default a thousandth, until `profile-stop!` returns the
+;; profile.
 (define (profile-start! . interval)
   (let ((profiler (%make-profiler (make-hash-table equal?) #t #f))
         (interval (if (null? interval) 0.001 (car interval))))
@@ -108,7 +111,7 @@
              (map (lambda (entry) (cons (cdr entry) (car entry)))
                   (hash-table->alist (%profiler-stacks profiler)))))
 
-;; Calls the thunk, and gives the profile of that time.
+;; Calls the thunk, and returns the profile of that time.
 (define (profile thunk . interval)
   (let ((profiler (apply profile-start! interval)))
     (dynamic-wind
@@ -117,7 +120,8 @@
      (lambda () (%set-profiler-running! profiler #f)))
     (profile-stop! profiler)))
 
-;; One line a stack, its parts between semicolons, then how often it was met: what tools for flame graphs read.
+;; One line for each stack, its parts separated by semicolons, then its count: the input format of
+;; flame graph tools.
 (define (profile->folded profile)
   (call-with-output-string
    (lambda (port)
@@ -175,7 +179,8 @@
            (newline))))
    (system-call-statistics)))
 
-;; Images. Hashes that programs compute may be of addresses: those tables are filled again.
+;; Images. Hashes that programs compute may be derived from addresses, so those tables are filled
+;; again.
 
 (define (%fill-again tables)
   (for-each
@@ -187,5 +192,5 @@
 
 (define (%enter-image file) (%fill-again (%load-image file)))
 
-;; What runs instead of a text where a session begins with a copy of another's world.
+;; Runs instead of a text when a session begins with a copy of another session's world.
 (define (%enter-world text) (%fill-again (%take-world)))

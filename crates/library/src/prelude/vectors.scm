@@ -1,4 +1,4 @@
-;;; Vectors: what takes procedures (R7RS 6.10, the common part of SRFI 133).
+;;; Vectors: procedures with procedure arguments (R7RS 6.10, the common part of SRFI 133).
 
 (define (%vector-length who position v)
   (if (vector? v) (vector-length v) (%wrong-type who position "vector" v)))
@@ -11,7 +11,7 @@
         n
         (loop (min n (length-of who position (car rest))) (cdr rest) (+ position 1)))))
 
-;; The sequences may be empty: the procedure has not been called.
+;; For empty sequences, for which the procedure is never called.
 (define (%check-procedure who f)
   (if (not (procedure? f)) (%wrong-type who 1 "procedure" f)))
 
@@ -21,7 +21,7 @@
 (define vector-map
   (case-lambda
     ((f v)
-     ;; Gathered in a list, so that a continuation may return twice.
+     ;; Collected in a list, so that a continuation may return twice.
      (let ((n (%vector-length 'vector-map 2 v)))
        (let loop ((i 0) (result '()))
          (if (< i n)
@@ -88,7 +88,7 @@
           (let ((x (ok? (vector-ref v i)))) (and x (loop (+ i 1) x)))
           last))))
 
-;; `compare` gives a number below, at or above zero for an element against the key.
+;; `compare` returns a number below, at or above zero for an element and the key.
 (define (vector-binary-search v key compare)
   (let loop ((low 0) (high (vector-length v)))
     (and (< low high)

@@ -1,4 +1,4 @@
-//! Unchecked access to code and frames: the machine's registers, and what they point to.
+//! Unchecked access to code and frames: the machine's registers and the memory that they point to.
 //!
 //! Invariants, kept by the machine and by `compiler::verify`:
 //! - A `Pc` points to an instruction of code that the running closure, or a frame on the stack,
@@ -17,7 +17,7 @@ use kyocho_heap::value::Value;
 use kyocho_syntax::location::Global;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
-/// Where the machine is in a procedure's code.
+/// The machine's position in a procedure's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pc(*const u64);
 
@@ -25,26 +25,26 @@ pub(super) struct Pc(*const u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Frame(*mut u64);
 
-/// The word that a scheduler sets to ask for a safepoint.
+/// The word that a scheduler sets to request a safepoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Poll(*const AtomicU32);
 
-// SAFETY: a machine is run by one kernel thread at a time, and its registers point into what it
+// SAFETY: one kernel thread at a time runs a machine, and its registers point into memory that it
 // owns (its stack) or shares immutably (code).
 unsafe impl Send for Pc {}
 // SAFETY: as above.
 unsafe impl Send for Frame {}
-// SAFETY: the word is atomic, and whoever sets a poll word keeps it alive for the machine's life.
+// SAFETY: the word is atomic, and the owner of a poll word keeps it alive as long as the machine.
 unsafe impl Send for Poll {}
 
-/// The bottom of every stack: what the first frame returns to.
+/// The bottom of every stack: the code that the first frame returns to.
 static STUB: [u64; 2] =
     [Instruction::new(Opcode::Raised, 0, 0, 0).0, Instruction::new(Opcode::Underflow, 0, 0, 0).0];
 
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
 impl Pc {
-    /// The instruction that ends a stack.
+    /// The instruction at the bottom of a stack.
     pub(super) fn underflow() -> Self {
         Self(&raw const STUB[1])
     }
@@ -67,7 +67,7 @@ impl Pc {
         Instruction(self.word(0))
     }
 
-    /// The word `n` words on.
+    /// The word `n` words after this one.
     #[inline(always)]
     pub(super) fn word(self, n: i32) -> u64 {
         // SAFETY: by the module's invariant the word belongs to the running code.
@@ -79,7 +79,7 @@ impl Pc {
         Self(self.0.wrapping_offset(n as isize))
     }
 
-    /// The base operand of the call that this return address follows.
+    /// The base operand of the call before this return address.
     #[inline(always)]
     pub(super) fn returns_over(self) -> usize {
         usize::from(Instruction(self.word(-1)).a())
@@ -148,22 +148,23 @@ impl Frame {
         Self(self.0.wrapping_sub(slots))
     }
 
-    /// The values in `count` slots from `first` on. The borrow must end before the next instruction.
+    /// The values in `count` slots from `first` on. The borrow must end before the next
+    /// instruction.
     #[inline(always)]
     pub(super) fn values<'a>(self, first: usize, count: usize) -> &'a [Value] {
-        // SAFETY: the slots lie in the machine's stack and hold values; `Value` is a transparent
+        // SAFETY: the slots are in the machine's stack and contain values; `Value` is a transparent
         // `u64`; no primitive writes to the stack while it reads its arguments.
         unsafe { core::slice::from_raw_parts(self.0.wrapping_add(first).cast::<Value>(), count) }
     }
 }
 
 impl Poll {
-    /// A word that asks for nothing.
+    /// A word that never requests a safepoint.
     pub(super) fn never() -> Self {
         Self(&raw const NEVER)
     }
 
-    /// The word of whoever schedules this machine, who keeps it as long as the machine.
+    /// The word of the scheduler of this machine, which keeps it alive as long as the machine.
     pub(super) fn of(word: &AtomicU32) -> Self {
         Self(core::ptr::from_ref(word))
     }
@@ -179,19 +180,21 @@ impl Poll {
 #[inline(always)]
 pub(super) fn opcode(instruction: Instruction) -> Opcode {
     debug_assert!(instruction.opcode().is_some(), "{instruction:?}");
-    // SAFETY: the generator writes the low byte from an `Opcode`, and `verify` has seen it.
+    // SAFETY: the generator writes the low byte from an `Opcode`, and `verify` has checked it.
     unsafe { core::mem::transmute::<u8, Opcode>(instruction.0 as u8) }
 }
 
-/// The location that a literal of the running code names. The borrow must end before the next instruction.
+/// The location that a literal of the running code refers to. The borrow must end before the next
+/// instruction.
 #[inline(always)]
 pub(super) fn global<'a>(word: u64) -> &'a Global {
-    // SAFETY: the word is the address of one of the system's locations, or of one that the running code, which its frame keeps, has
-    // among its `globals`: the generator and the reader of images put both there together.
+    // SAFETY: the word is the address of a location of the system, or of one among the `globals` of
+    // the running code, which its frame keeps alive. The generator and the reader of images put
+    // each word and its location there together.
     unsafe { &*with_exposed_provenance::<Global>(word as usize) }
 }
 
-/// The primitive that the word behind an instruction names.
+/// The primitive whose address is the word after an instruction.
 #[inline(always)]
 pub(super) fn primitive(word: u64) -> &'static Primitive {
     // SAFETY: the generator took the word from a `&'static Primitive`.

@@ -1,4 +1,4 @@
-//! Primitives over the machine's own objects: conditions, records, promises, parameters, procedures.
+//! Primitives on the machine's own objects: conditions, records, promises, parameters, procedures.
 
 use crate::compiler::record;
 use crate::machine::condition::{
@@ -74,7 +74,7 @@ fn is_procedure(value: Value) -> bool {
     )
 }
 
-/// `(error message irritant ...)`: the message is kept as it was given.
+/// `(error message irritant ...)`. The message is stored as given, whatever its type.
 fn error(mutator: &mut Mutator, arguments: &[Value]) -> Result {
     let kind = Value::symbol(Symbol::intern(ERROR));
     let irritants = mutator.list(&arguments[1..])?;
@@ -83,7 +83,7 @@ fn error(mutator: &mut Mutator, arguments: &[Value]) -> Result {
     Err(Raise::new(Cause::Object { payload, continuable: false }))
 }
 
-/// A handler returned from an exception that cannot be continued.
+/// The error for a handler that returned from an exception that cannot be continued.
 fn secondary(mutator: &mut Mutator, arguments: &[Value]) -> Result {
     let text = "the handler returned from an exception that cannot be continued";
     let made = condition::make(mutator, ERROR, text, &[arguments[0]]);
@@ -97,13 +97,13 @@ fn condition_field(who: &'static str, object: Value, field: usize) -> Result {
     Ok(object.field(field).unwrap_or(Value::FALSE))
 }
 
-/// The message; a string in any case, an empty one where `error` was given something else.
+/// The message as a string; empty if the argument of `error` was not a string.
 fn message(mutator: &mut Mutator, object: Value) -> Result {
     let message = condition_field("error-object-message", object, FIELD_MESSAGE)?;
     if message.is_kind(Kind::String) { Ok(message) } else { Ok(mutator.string("")?) }
 }
 
-/// The irritants; before them what stands in the place of a message and is none.
+/// The irritants. If the first argument of `error` was not a string, it is the first of them.
 fn irritants(mutator: &mut Mutator, object: Value) -> Result {
     let irritants = condition_field("error-object-irritants", object, FIELD_IRRITANTS)?;
     let message = object.field(FIELD_MESSAGE).filter(|message| !message.is_kind(Kind::String));

@@ -1,7 +1,7 @@
-//! Condition objects: what handlers get for an exception that a primitive or the machine raised.
+//! Condition objects, which handlers get for exceptions of primitives and of the machine.
 //!
-//! Fields of a [`Kind::Condition`]: what kind (a symbol), message (a string, or what `error` was
-//! given), list of irritants, list of further data.
+//! Fields of a [`Kind::Condition`]: kind (a symbol), message (a string, or any argument of
+//! `error`), list of irritants, list of further data.
 
 use crate::compiler::code::{Code, Entry};
 use crate::machine::control;
@@ -21,7 +21,7 @@ pub const FIELD_MESSAGE: usize = 1;
 pub const FIELD_IRRITANTS: usize = 2;
 pub(crate) const FIELD_DATA: usize = 3;
 
-/// The kind symbols.
+/// The symbols of the kinds.
 pub(crate) const ERROR: &str = "error";
 pub(crate) const FILE_ERROR: &str = "file-error";
 pub(crate) const READ_ERROR: &str = "read-error";
@@ -39,7 +39,7 @@ pub const UNCAUGHT: &str = "uncaught-exception";
 /// There is no memory.
 pub const OUT_OF_MEMORY: &str = "out-of-memory";
 
-/// What the data of a condition begin with where the reader of standard output has gone.
+/// First element of a condition's data if the reader of standard output has closed it.
 const CLOSED_OUTPUT: &str = "closed-output";
 
 /// The object that a raise is about: its payload, or a new condition.
@@ -82,7 +82,7 @@ pub fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
     make(mutator, kind, &message, &irritants).unwrap_or_else(|| Value::symbol(Symbol::intern(kind)))
 }
 
-/// A condition about a place in a text.
+/// A condition with a position in a text.
 fn placed(mutator: &mut Mutator, kind: &str, message: &str, span: Span) -> Value {
     let numbers = [span.source, span.line, span.column].map(|n| Value::fixnum(n.into()));
     with_data(mutator, kind, message, &numbers)
@@ -133,7 +133,7 @@ pub fn place_of(condition: Value) -> Option<Span> {
         u32::try_from(number.as_fixnum()?).ok()
     };
     let span = Span { source: next()?, line: next()?, column: next()? };
-    // What `eval` was given stands in no text.
+    // Arguments of `eval` have no position in a text.
     (span.line > 0).then_some(span)
 }
 
@@ -152,7 +152,7 @@ pub fn make(
 
 const UNBOUND_PREFIX: &str = "unbound variable";
 
-/// A variable without a value.
+/// The error for a variable without a value.
 pub(super) fn unbound(global: &Global) -> Raise {
     Raise::error(UNBOUND_PREFIX, vec![Value::symbol(global.name)])
 }
@@ -229,7 +229,7 @@ pub fn parameters_of(procedure: Value) -> Option<Vec<String>> {
     Some(code.entries.iter().map(of).collect())
 }
 
-/// The same in words.
+/// The numbers of arguments that a procedure accepts, in words.
 fn arity_of(procedure: Value) -> Option<String> {
     let plural = |count| if count == 1 { "" } else { "s" };
     let in_words = |(min, max): (usize, Option<usize>)| match max {
@@ -246,7 +246,7 @@ fn arity_of(procedure: Value) -> Option<String> {
     }
 }
 
-/// A procedure called with a number of arguments that it does not take.
+/// The error for a call with a number of arguments that the procedure does not accept.
 pub(super) fn wrong_arity(procedure: Value, count: usize) -> Raise {
     let (name, takes) = if procedure.is_kind(Kind::Parameter) {
         ("a parameter".to_owned(), Some("0 arguments".to_owned()))

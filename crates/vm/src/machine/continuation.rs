@@ -1,5 +1,5 @@
-//! Continuations: the stack's words are moved to a segment in the heap, and come back one frame at a
-//! time.
+//! Continuations. The stack's words are moved to a segment in the heap, and copied back one frame
+//! at a time.
 //!
 //! ```text
 //! stack:  | underflow | callee | slots .. | return | callee | slots ..      (running)
@@ -8,10 +8,10 @@
 //! segment: [live][next segment][next length][next pc][words: frames, the newest last]
 //! ```
 //!
-//! Capturing copies what has been pushed since the last capture, and leaves the stack empty above an
-//! underflow; returning through the underflow copies one frame back. So each frame is copied once a
-//! capture, however deep the stack is. Segments are never written again: a continuation may be
-//! entered any number of times.
+//! A capture moves the frames pushed since the last capture, and leaves the stack empty above an
+//! underflow. Returning through the underflow copies one frame back. So each frame is copied once
+//! for each capture, however deep the stack is. Segments are never modified, so a continuation may
+//! be entered any number of times.
 
 use crate::machine::access::{Frame, Pc};
 use crate::machine::{Exit, Machine, Next, Underflow};
@@ -23,7 +23,7 @@ use kyocho_heap::value::Value;
 pub(super) const SEGMENT_HEAD: usize = 4;
 
 impl Underflow {
-    /// What the segment's own frames rest on.
+    /// What is below the segment's own frames.
     fn next(self) -> Self {
         Self {
             segment: self.segment.field_at(1),
@@ -34,8 +34,8 @@ impl Underflow {
 }
 
 impl Machine {
-    /// Moves the frames below `frame` into a segment. The stack is empty then: its first frame is
-    /// the caller's to fill.
+    /// Moves the frames below `frame` into a segment. The stack is then empty; the caller fills its
+    /// first frame.
     fn spill(&mut self, frame: Frame) -> Result<(), Raise> {
         let count = self.stack.depth(frame) - 2;
         if count == 0 {
@@ -55,7 +55,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The continuation of `frame`, which now is the first one, with the same callee and arguments.
+    /// The continuation of `frame`. The returned frame is the first of the stack, with the same
+    /// callee and arguments.
     pub(super) fn capture(&mut self, frame: Frame, count: usize) -> Result<(Value, Frame), Raise> {
         let before = self.underflow;
         self.spill(frame)?;
@@ -82,7 +83,7 @@ impl Machine {
         Ok((continuation, bottom))
     }
 
-    /// Whether no winder lies between here and the continuation.
+    /// Whether the `dynamic-wind` entries of the continuation are those in effect now.
     pub(super) fn is_wound_as(&self, continuation: Value) -> bool {
         continuation.field_at(4) == self.mutator.context.winders
     }
@@ -105,14 +106,15 @@ impl Machine {
         Next { pc: Pc::underflow(), frame: base }
     }
 
-    /// Puts the frames between two continuations, `base` and a later one that goes on to it, on top of
-    /// what `frame` returns to; the first frame above them, with nothing in it but its return.
+    /// Puts the frames between two continuations below `frame`: those between `base` and `end`, a
+    /// later continuation that extends it. The returned frame is above them and has only its return
+    /// address.
     ///
-    /// The segments between are copied, each linked to the one before: a cost in the frames' size. None
-    /// of the copied words knows where it lies.
+    /// The segments in between are copied, each linked to the one before. The cost is proportional
+    /// to the size of the frames. No copied word depends on its address.
     ///
     /// # Errors
-    /// No memory; `end` does not go on to `base`.
+    /// Out of memory; or `end` does not extend `base`.
     pub(super) fn splice(&mut self, frame: Frame, base: Value, end: Value) -> Result<Frame, Raise> {
         let bottom_of = |value: Value| (value.field_at(1), value.field_at(2).as_fixnum());
         let target = bottom_of(base);
@@ -146,7 +148,7 @@ impl Machine {
         Ok(bottom)
     }
 
-    /// A copy of a segment's first frames, which goes on to where the machine does.
+    /// A copy of the first frames of a segment, linked to what is below the machine's stack.
     fn copy_segment(&mut self, link: Underflow) -> Result<Value, Raise> {
         let words = SEGMENT_HEAD + link.length;
         let oom = |_| Raise::out_of_memory();
@@ -161,7 +163,7 @@ impl Machine {
         Ok(copy)
     }
 
-    /// A value was returned through the bottom of the stack: it stands in the first word.
+    /// Handles a return through the bottom of the stack. The value is in the first word.
     #[cold]
     #[inline(never)]
     pub(super) fn underflow(&mut self, base: Frame) -> Result<Next, Exit> {

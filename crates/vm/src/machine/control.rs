@@ -1,4 +1,5 @@
-//! Procedures that steer the machine itself: they see its frame, where a primitive sees arguments.
+//! Control procedures, which affect the machine itself. They get a frame where primitives get
+//! arguments.
 
 use crate::machine::access::Frame;
 use crate::machine::{Exit, Machine, Next};
@@ -13,11 +14,11 @@ use std::sync::OnceLock;
 pub enum Control {
     /// Returns this.
     Value(Value),
-    /// The frame now holds another call, with so many arguments.
+    /// The frame now contains another call, with this number of arguments.
     Call(Frame, usize),
-    /// Goes on elsewhere.
+    /// Continue at another position.
     Go(Next),
-    /// Stops the machine; the call is made again when it goes on.
+    /// Stop the machine. The call is repeated when the machine continues.
     Stop(Exit),
 }
 
@@ -44,7 +45,7 @@ impl Procedure {
     }
 }
 
-/// Control procedures' indices begin here; primitives are below.
+/// Indices of control procedures start here; smaller ones are primitives.
 const CONTROL_INDEX: usize = 1 << 20;
 
 /// What programs can call and is written in Rust. The order is always the same: an index names one.
@@ -99,7 +100,7 @@ pub fn system_calls() -> impl Iterator<Item = (usize, &'static str)> {
     names.filter(|(_, name)| !name.starts_with('%'))
 }
 
-/// The number of a control procedure, where it has this index.
+/// The number of the control procedure with this index.
 pub(crate) fn number_of(index: usize) -> usize {
     index - CONTROL_INDEX
 }
@@ -182,10 +183,10 @@ fn apply(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(Control::Call(frame, spread(frame, count - 2, list)))
 }
 
-/// Arguments that one call may have.
+/// Most arguments of one call.
 const ARGUMENTS_MAX: usize = 1 << 20;
 
-/// Writes a list's elements to the slots from `first` on; the slot behind the last.
+/// Writes a list's elements to the slots from `first` on. Returns the slot after the last one.
 fn spread(frame: Frame, first: usize, mut list: Value) -> usize {
     let mut slot = first;
     while let Some((item, rest)) = list.uncons() {
@@ -208,7 +209,7 @@ fn values(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> 
     machine.values(frame.values(0, count)).map(Control::Value)
 }
 
-/// `(%apply-values consumer values)`: what came from `values` is spread.
+/// `(%apply-values consumer values)`: calls the consumer with the values.
 fn apply_values(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let (consumer, value) = (frame.get(0), frame.get(1));
     frame.set_value(-1, consumer);

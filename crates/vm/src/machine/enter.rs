@@ -1,7 +1,8 @@
-//! Entering procedures that the interpreter's fast path does not know, and raising.
+//! Entry of procedures that the interpreter's fast path does not handle, and raising.
 //!
-//! A frame that is being entered holds the return address at -2, the callee at -1 and the arguments
-//! from 0. What is entered may put another callee there and go on: `apply`, a handler, a hook.
+//! In a frame being entered the return address is at -2, the callee at -1, and the arguments from 0
+//! on. A control procedure may put another callee into the frame and continue: `apply`, a handler,
+//! a hook.
 
 use crate::compiler::code::{ARITY_GENERAL, Code, Entry, STUB_RETURN};
 use crate::machine::access::{Frame, Pc};
@@ -15,12 +16,12 @@ use kyocho_heap::value::Value;
 use kyocho_syntax::location::Global;
 use kyocho_syntax::symbol::Symbol;
 
-/// Primitives by index; control procedures follow them.
+/// Primitives by index. Control procedures follow them.
 pub(crate) fn primitive_at(index: usize) -> Option<&'static Primitive> {
     control::primitives().get(index).copied()
 }
 
-/// What a callee makes of a frame.
+/// How to continue after entering a callee.
 enum Step {
     Go(Next),
     Again(Frame, usize),
@@ -160,7 +161,7 @@ impl Machine {
         Ok(Step::Again(frame, 2))
     }
 
-    /// Several values as one.
+    /// Several values as one object.
     pub(super) fn values(&mut self, values: &[Value]) -> Result<Value, Raise> {
         if let [value] = values {
             return Ok(*value);
@@ -175,13 +176,13 @@ impl Machine {
         Next { pc, frame: frame.down(pc.returns_over() + 2) }
     }
 
-    /// Makes a frame one that calls the handlers.
+    /// Changes a frame so that it calls the handlers.
     fn prepare_raise(&mut self, frame: Frame, raise: Raise) -> Result<usize, Exit> {
         let continuable = match raise.cause() {
             Cause::Exit(code) | Cause::EmergencyExit(code) => return Err(Exit::Quit(*code)),
             Cause::Object { continuable, .. } => *continuable,
             Cause::OutOfMemory => {
-                // What is kept for its handlers.
+                // The handlers may use the memory kept for them.
                 self.mutator.spends_reserve = true;
                 self.has_raised_out_of_memory = true;
                 false
@@ -199,7 +200,7 @@ impl Machine {
         Ok(2)
     }
 
-    /// Raises in place of the callee of `frame`.
+    /// Raises instead of running the callee of `frame`.
     pub(super) fn raise_in_callee(
         &mut self,
         frame: Frame,
@@ -230,10 +231,11 @@ impl Machine {
             return Next { pc: Pc::broken(), frame };
         }
         let slots = self.frame_slots(frame) + 3;
-        // The handlers' frame begins within the limit as any other; at the end of the stack, in the reserve.
+        // Like any other frame, the handlers' frame begins below the limit; at the end of the stack
+        // it is in the reserve.
         let room = |machine: &mut Self| machine.grow(frame, slots);
         let Ok(frame) = room(self).or_else(|_| room(self)) else {
-            // They have used it up themselves.
+            // The handlers themselves have used up the reserve.
             self.outcome = condition::object_of(&mut self.mutator, raise);
             self.stopped = Some(Exit::Uncaught);
             return Next { pc: Pc::broken(), frame };
@@ -295,7 +297,7 @@ fn code_of<'a>(frame: Frame) -> Option<&'a Code> {
     callee.field_at(0).as_foreign::<Code>()
 }
 
-/// Slots of the procedure running in `frame`.
+/// Number of slots of the procedure running in `frame`.
 pub(super) fn slots_of(frame: Frame) -> usize {
     code_of(frame).map_or(0, |code| code.frame_slots)
 }

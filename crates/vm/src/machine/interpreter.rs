@@ -1,8 +1,8 @@
 //! The machine's loop: one `match` over the opcode.
 //!
-//! Registers: `pc` and `frame`, in locals; everything else in the machine. An instruction that needs
-//! memory checks its cell cache before any effect, so that it can be run again after a refill. Slow
-//! paths are apart, and take and give the registers.
+//! The registers `pc` and `frame` are local variables; all other state is in the machine. An
+//! instruction that needs memory checks its cell cache before it has any effect, so it can be
+//! repeated after a refill. Slow paths are separate functions that take and return the registers.
 
 use crate::compiler::assembler::SOURCE_FREE;
 use crate::compiler::code::ARITY_GENERAL;
@@ -15,7 +15,7 @@ use kyocho_heap::number::reals;
 use kyocho_heap::raise::Result;
 use kyocho_heap::value::Value;
 
-/// The words of a header that say "closure of so many arguments".
+/// The bits of a header that encode a closure with a given number of arguments.
 const CLOSURE: u64 = Kind::Closure as u64;
 const ARITY_SHIFT: u32 = 8;
 const HEADER_LOW: u64 = 0xffff;
@@ -27,7 +27,8 @@ fn both_fixnums(a: Value, b: Value) -> bool {
     (a.to_word() | b.to_word()) & FIXNUM_MASK == 0
 }
 
-/// The operands of a comparison that gives the same result with flonums: a fixnum among them is exact as one.
+/// The operands of a comparison as flonums, if that does not change the result: a fixnum among them
+/// must be exact as a flonum.
 #[inline(always)]
 fn comparable(a: Value, b: Value) -> Option<(f64, f64)> {
     const EXACT_MAX: u64 = 1 << 53;
@@ -40,8 +41,8 @@ fn comparable(a: Value, b: Value) -> Option<(f64, f64)> {
     }
 }
 
-/// Whether `callee` takes just so many arguments. As many as `ARITY_GENERAL` reads as are left to
-/// `enter`, which looks at the clauses.
+/// Whether `callee` is a closure with exactly this number of arguments. A count equal to
+/// `ARITY_GENERAL` is left to `enter`, which checks the clauses.
 #[inline(always)]
 fn is_closure_of(callee: Value, count: u64) -> bool {
     callee.is_object()
@@ -85,11 +86,11 @@ impl Machine {
                 continue;
             }};
         }
-        // Runs the primitive named behind the instruction; its value goes to slot `$to`.
+        // Runs the primitive whose address follows the instruction. Its value goes to slot `$to`.
         macro_rules! call_primitive {
             ($to:expr, $arguments:expr) => {{
                 let function = primitive(pc.word(1)).function;
-                // A primitive that blocks in the kernel lets collections go on.
+                // Collections may run while a primitive blocks in the kernel.
                 self.frame = frame;
                 match self.call_primitive(function, $arguments) {
                     Ok(value) => {
@@ -99,7 +100,7 @@ impl Machine {
                             leave!(Exit::Collect);
                         }
                     }
-                    // The instruction is executed again when the thread goes on.
+                    // The instruction is repeated when the thread continues.
                     Err(raise) if raise.is_interruption() => leave!(Exit::Poll),
                     Err(raise) => go!(self.raise_at(pc, frame, raise)),
                 }
@@ -109,7 +110,7 @@ impl Machine {
             ($to:expr, $arguments:expr) => {{
                 match self.slow_primitive(pc, frame, $to, $arguments) {
                     Ok(next) => go!(next),
-                    // The instruction is executed again when the thread goes on.
+                    // The instruction is repeated when the thread continues.
                     Err(Exit::Poll) => leave!(Exit::Poll),
                     Err(exit) => {
                         pc = pc.at(2);
@@ -118,7 +119,8 @@ impl Machine {
                 }
             }};
         }
-        // The operation on two real numbers of which at least one is a flonum; else the primitive.
+        // The operation on two real numbers, at least one of them a flonum; otherwise calls the
+        // primitive.
         macro_rules! real {
             ($i:ident, $a:expr, $b:expr, $operator:tt) => {
                 match reals($a, $b) {
@@ -159,7 +161,7 @@ impl Machine {
                 compare!($i, frame.get($i.a()), small($i.b_signed()), $operator, $sense)
             };
         }
-        // A safepoint before a call to frame `$new`: nothing has been done yet.
+        // A safepoint before a call with frame `$new`. Nothing has been changed yet.
         macro_rules! check_call {
             ($new:expr) => {
                 if $new > self.limit || self.poll.is_set() {
@@ -628,7 +630,7 @@ impl Machine {
         }
     }
 
-    /// Runs the primitive named behind an instruction whose fast path did not serve.
+    /// Runs the primitive whose address follows an instruction, if its fast path does not apply.
     #[cold]
     #[inline(never)]
     fn slow_primitive(
@@ -652,8 +654,8 @@ impl Machine {
         }
     }
 
-    /// The truth of the primitive named behind a comparison. `(zero? x)` compares with zero, but
-    /// takes one argument.
+    /// The truth of the primitive whose address follows a comparison. `(zero? x)` compares with
+    /// zero, but has one argument.
     #[cold]
     #[inline(never)]
     fn slow_test(&mut self, pc: Pc, frame: Frame, arguments: &[Value]) -> Result<bool> {

@@ -1,18 +1,21 @@
-//! Leaving Lisp: what the collector may look at while a thread's step is outside.
+//! Leaving Lisp: what the collector may access while a thread's step is outside.
 //!
 //! ```text
-//!  step:  &mut Machine ── lend ──► &mut Mutator, which knows the machine around it
-//!                                     │ outside: a `HandOver` is laid out for the collector; state = SAFE
-//!  collector:  world stopped, laid out ──► context and machine, through the pointers of the `HandOver`
-//!                                     │ back: state = RUNNING, the world runs: the `HandOver` is taken away
+//!  step:  &mut Machine ── lend ──► &mut Mutator, which has a pointer to the machine around it
+//!                                     │ outside: a `HandOver` is published for the collector; state = SAFE
+//!  collector:  world stopped, published ──► context and machine, through the pointers of the `HandOver`
+//!                                     │ back: state = RUNNING, the world runs: the `HandOver` is withdrawn
 //! ```
 //!
-//! A step has the only borrow of its machine, so the collector must not make another one. What it looks through are pointers made from that very
-//! borrow, by its owner, who does not use it until he has taken them back: `lend` keeps the machine borrowed, and `outside` its mutator. The
-//! two never overlap: the context is reached through the mutator's pointer, the rest of the machine through the machine's.
+//! A step has the only borrow of its machine, so the collector must not create another one. Instead
+//! it uses pointers derived from that borrow by its owner. The owner does not use the borrow until
+//! it has withdrawn the pointers: `lend` keeps the machine borrowed, and `outside` its mutator. The
+//! two pointers never overlap: the context is reached through the mutator's pointer, the rest of
+//! the machine through the machine's.
 //!
-//! **Invariant:** a step that is outside holds no value that it uses afterwards, but those that the machine and the context keep. So what gives
-//! values out, [`Machine::outcome`] and [`Mutator::unrooted`], gives them [`Unrooted`]: the compiler refuses one that is held across.
+//! **Invariant:** after a step has been outside, it uses only values that the machine and the
+//! context keep. So [`Machine::outcome`] and [`Mutator::unrooted`] return values as [`Unrooted`]:
+//! the compiler rejects code that holds one across.
 #![expect(unsafe_code, reason = "the collector looks at a machine that its step has borrowed")]
 
 use crate::machine::Machine;
@@ -24,7 +27,7 @@ use kyocho_heap::heap::{Marker, Mutator, ThreadContext, Unrooted};
 use kyocho_heap::raise::Result;
 use kyocho_heap::value::Value;
 
-/// What a step outside has laid out for the collector.
+/// The pointers that a step outside has published for the collector.
 #[derive(Clone, Copy, Debug)]
 pub struct HandOver {
     context: NonNull<ThreadContext>,
@@ -32,7 +35,7 @@ pub struct HandOver {
 }
 
 impl HandOver {
-    /// Of a context in a mutator that its machine has lent.
+    /// The pointers for a context in a mutator that its machine has lent.
     ///
     /// # Panics
     /// The mutator was not lent: the collector would not know how far the stack is used.
@@ -42,7 +45,7 @@ impl HandOver {
         Self { context: NonNull::from(context), machine }
     }
 
-    /// Marks what the context and the machine keep.
+    /// Marks the values kept by the context and the machine.
     ///
     /// # Safety
     /// The world is stopped, and the step that laid this out is outside.
@@ -50,18 +53,20 @@ impl HandOver {
         // SAFETY: the step that shares this borrow only reads while it is outside.
         let context = unsafe { self.context.as_ref() };
         context.trace(marker);
-        // SAFETY: the step has lent the machine's mutator, and uses nothing else of it before it is back.
+        // SAFETY: the step has lent the machine's mutator, and uses no other part of the machine
+        // before it is back.
         unsafe { trace_rest(self.machine, marker) };
     }
 }
 
 impl Machine {
-    /// Lends its mutator, with which `work` may go outside or pause. The machine must be such as [`trace`](Self::trace) finds it: the frame that it
-    /// is in, and what is pending, are known.
+    /// Lends the machine's mutator to `work`, which may go outside or pause. The machine must be
+    /// ready for [`trace`](Self::trace): its current frame and the pending arguments are recorded.
     #[inline(always)]
     pub(super) fn lend<T>(&mut self, work: impl FnOnce(&mut Mutator) -> T) -> T {
         let machine = NonNull::from(self);
-        // SAFETY: the pointer is the borrow that this was called with, which lasts until it returns.
+        // SAFETY: the pointer comes from the borrow of this call, which lasts until the call
+        // returns.
         let mutator = unsafe { &mut (*machine.as_ptr()).mutator };
         mutator.context.lender = Lender::of(machine);
         let result = work(mutator);
@@ -93,11 +98,11 @@ impl Machine {
             self.stack.give_back(top);
             self.frame = self.stack.frame_at(depth);
         }
-        // SAFETY: the borrow is the caller's, and nothing else uses it meanwhile.
+        // SAFETY: the caller has the borrow, and nothing else uses it meanwhile.
         unsafe { trace_rest(NonNull::from(self), marker) };
     }
 
-    /// How many words of the stack are used; none where the first procedure has returned.
+    /// Number of stack words in use; `None` if the first procedure has returned.
     fn top(&self) -> Option<usize> {
         let depth = self.stack.depth(self.frame);
         let slots = self.pending.unwrap_or_else(|| slots_of(self.frame));
@@ -105,13 +110,13 @@ impl Machine {
     }
 }
 
-/// Marks what a machine keeps beside its mutator.
+/// Marks the values of a machine outside its mutator.
 ///
 /// # Safety
-/// Nobody uses the machine, its mutator aside, until this returns.
+/// Until this returns, no other code uses the machine except its mutator.
 unsafe fn trace_rest(machine: NonNull<Machine>, marker: &mut Marker) {
     let machine = machine.as_ptr();
-    // SAFETY: a field beside the mutator, by the caller's promise.
+    // SAFETY: the field is outside the mutator, so by the caller's contract nothing else uses it.
     marker.mark(unsafe { (*machine).outcome });
     // SAFETY: as above.
     marker.mark(unsafe { (*machine).underflow }.segment);

@@ -1,4 +1,4 @@
-//! Going on after an exception that nobody handled: what a debugger's user asks for.
+//! Resumption after an unhandled exception, for the debugger.
 //!
 //! ```text
 //!  instruction raises -> %raise -> %uncaught     the evaluation ends; its continuation is kept
@@ -6,15 +6,16 @@
 //!        `---- stub: `resume` <--- a value, or "again" '
 //! ```
 //!
-//! A raise at an instruction leaves the instruction's address above the frame (`enter.rs`), and what handles it would return to the
-//! frame's stub. A raise in a procedure's place would return as that procedure.
+//! A raise at an instruction leaves the instruction's address above the frame (`enter.rs`), and its
+//! handler would return to the frame's stub. A raise instead of running a procedure would return as
+//! that procedure.
 
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::machine::access::{Frame, Pc};
 use crate::machine::{Exit, Machine, Next};
 use kyocho_heap::value::Value;
 
-/// What an evaluation was doing when it failed.
+/// The state of an evaluation that failed.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure {
     /// Gives a value in place of what failed.
@@ -28,7 +29,7 @@ pub struct Failure {
 /// A continuation that is given this executes again what raised.
 pub const AGAIN: Value = Value::UNBOUND;
 
-/// Words of stack that are kept at most; of a deeper recursion nothing is.
+/// Most words of stack that are kept. A larger stack is not kept at all.
 const WORDS_MAX: usize = 1 << 17;
 
 impl Machine {
@@ -47,7 +48,8 @@ impl Machine {
         Some(Failure { continuation, object, is_at_instruction })
     }
 
-    /// The machine stops, or a value was returned to the stub of `frame`, which had raised.
+    /// Stops the machine; or continues, if a value was returned to the stub of `frame`, which had
+    /// raised.
     #[cold]
     #[inline(never)]
     pub(super) fn raised(&mut self, pc: Pc, frame: Frame) -> Result<Next, Exit> {
@@ -58,7 +60,7 @@ impl Machine {
         resumed.ok_or(Exit::Broken)
     }
 
-    /// None where going on makes no sense.
+    /// `None` if continuing is not possible.
     fn resume(&mut self, frame: Frame) -> Option<Next> {
         let code = self.code_of(frame)?;
         let slots = code.frame_slots as isize;
@@ -83,20 +85,21 @@ impl Machine {
     }
 }
 
-/// What an instruction that raises does with a value that is given in its place.
+/// What an instruction that raised does with a value passed in its place.
 enum Effect {
-    /// It is written to the first operand: any value may stand there.
+    /// The value is written to the first operand, which may have any type.
     Value,
-    /// It is not needed.
+    /// The value is not needed.
     Nothing,
-    /// It is the procedure's result.
+    /// The value is the procedure's result.
     Result,
-    /// It decides.
+    /// The value decides a jump.
     Jump { if_true: bool },
 }
 
 impl Effect {
-    /// None for those that never raise: they make what other instructions take for granted.
+    /// `None` for instructions that never raise, whose results other instructions use without
+    /// checks.
     fn of(opcode: Opcode) -> Option<Self> {
         Some(match opcode {
             Opcode::LoadGlobal

@@ -1,14 +1,14 @@
-//! A machine's stack: one run of words that grows by doubling, up to a limit.
+//! A machine's stack: one array of words that grows by doubling, up to a limit.
 //!
 //! ```text
 //! words: | return | callee | slots of the first frame .. | return | callee | slots .. |   headroom |
 //!        `-- frame - 2                                     frame of the running procedure -'  limit -'
 //! ```
 //!
-//! Every word is a value: return addresses are multiples of eight, so they read as fixnums. A call
-//! finds its frame's size from the instruction before the return address. Words above the running
-//! frame are cleared at each collection, so that whatever a frame's slots hold was alive at the last
-//! one or is younger.
+//! Every word is a value: return addresses are multiples of eight, so they read as fixnums. The
+//! instruction before a return address gives the size of the caller's frame. Words above the
+//! running frame are cleared at each collection. So every value in a frame's slots was alive at the
+//! last collection or is younger.
 
 use crate::compiler::code::HEADROOM_SLOTS;
 use crate::machine::access::Frame;
@@ -18,7 +18,7 @@ use kyocho_sys::prim::cell::UnsafeCell;
 
 /// Words of a new stack.
 const FIRST_WORDS: usize = HEADROOM_SLOTS + 48;
-/// Words kept beyond the limit, so that a handler has room to say that the recursion is too deep.
+/// Words kept beyond the limit, so that a handler can report that the recursion is too deep.
 const RESERVE_WORDS: usize = 16 * 1024;
 
 /// The stack would exceed its limit.
@@ -28,9 +28,9 @@ pub(super) struct TooDeep;
 pub(super) struct Stack {
     words: Box<[UnsafeCell<u64>]>,
     words_max: usize,
-    /// Where it was too small: the limit, or what the account could pay for.
+    /// The bound that was exceeded: the limit, or the memory of the account.
     bound: usize,
-    /// A handler runs on the reserve.
+    /// Whether a handler runs on the reserve.
     overflowed: bool,
 }
 
@@ -53,7 +53,7 @@ impl Stack {
         UnsafeCell::raw_get(self.words.as_ptr())
     }
 
-    /// The first frame: its return address and callee are the first words.
+    /// The first frame. Its return address and callee are the first words.
     pub(super) fn bottom(&self) -> Frame {
         Frame::new(self.pointer().wrapping_add(2))
     }
@@ -63,13 +63,13 @@ impl Stack {
         Frame::new(self.pointer().wrapping_add(self.usable() - HEADROOM_SLOTS))
     }
 
-    /// Words that may be used: those of a reserve that was needed once are no part of the stack afterwards.
+    /// Words that may be used. After use, the reserve is not part of the stack any more.
     fn usable(&self) -> usize {
         let max = if self.overflowed { usize::MAX } else { self.words_max.max(FIRST_WORDS) };
         self.words.len().min(max)
     }
 
-    /// How many words lie below `frame`.
+    /// Number of words below `frame`.
     pub(super) fn depth(&self, frame: Frame) -> usize {
         (frame.pointer().addr() - self.pointer().addr()) / 8
     }
@@ -79,8 +79,8 @@ impl Stack {
         Frame::new(self.pointer().wrapping_add(depth))
     }
 
-    /// Moves to a larger run of words, so that `slots` fit above `frame`; the frame there. `charge` is asked for the bytes,
-    /// but for those of the reserve.
+    /// Moves to a larger array, so that `slots` fit above `frame`. Returns the moved frame.
+    /// `charge` is called with the bytes to charge, which exclude the reserve.
     pub(super) fn grow(
         &mut self,
         frame: Frame,
@@ -122,7 +122,8 @@ impl Stack {
         self.words = words.into_boxed_slice();
     }
 
-    /// Gives back memory that a passed depth left behind, but for what lies below `top`; `frame_at` then finds the frames again.
+    /// Frees memory of an earlier, deeper recursion, but keeps the words below `top`. `frame_at`
+    /// then finds the frames again.
     pub(super) fn give_back(&mut self, top: usize) {
         let comfortable = (top + 2 * HEADROOM_SLOTS).next_power_of_two().max(FIRST_WORDS);
         if self.words.len() > 4 * comfortable {
@@ -130,7 +131,7 @@ impl Stack {
         }
     }
 
-    /// Marks what lies below `top`, and clears what lies above.
+    /// Marks the words below `top`, and clears those above.
     pub(super) fn trace(&mut self, top: usize, marker: &mut Marker) {
         for word in &self.words[..top] {
             marker.mark(Value::from_word(word_of(word)));
@@ -144,12 +145,12 @@ impl Stack {
         }
     }
 
-    /// The reserve is free again: the stack was left.
+    /// Makes the reserve available again, after the deep frames have been left.
     pub(super) fn recover(&mut self) {
         self.overflowed = false;
     }
 
-    /// The words from `from` on, `count` of them, as values.
+    /// `count` words from index `from` on, as values.
     pub(super) fn copy_out(&self, from: usize, count: usize) -> impl Iterator<Item = Value> + '_ {
         self.words[from..from + count].iter().map(|word| Value::from_word(word_of(word)))
     }
@@ -166,6 +167,7 @@ impl Stack {
 
 #[expect(unsafe_code, reason = "reading a word of our own stack while the machine stands")]
 fn word_of(word: &UnsafeCell<u64>) -> u64 {
-    // SAFETY: the machine that owns the stack is not running an instruction, so nobody writes.
+    // SAFETY: the machine that owns the stack is not running an instruction, so nothing writes to
+    // it.
     unsafe { *word.get() }
 }

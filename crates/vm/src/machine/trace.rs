@@ -1,4 +1,4 @@
-//! Backtraces: who called whom, with the places in the source.
+//! Backtraces: the procedures on the stack, with their source positions.
 
 use crate::compiler::assembler::SOURCE_FREE;
 use crate::compiler::code::Code;
@@ -12,7 +12,7 @@ use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::symbol::Symbol;
 
-/// One procedure on the stack.
+/// A procedure on the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceEntry {
     /// Its name.
@@ -41,7 +41,7 @@ impl Machine {
         entries
     }
 
-    /// The frames that a continuation captured.
+    /// Adds the frames in the segments of a continuation.
     fn push_segments(&self, entries: &mut Vec<TraceEntry>, count: usize) {
         let room = count - entries.len().min(count);
         let captured = Captured::under(self.underflow).take(room);
@@ -54,7 +54,7 @@ fn fault_or_call(frame: Frame, back: Pc) -> Pc {
     if is_stub(back) { Pc::from_word(frame.value(-3).to_word()) } else { back.at(-1) }
 }
 
-/// Whether a frame that returns there has raised.
+/// Whether the frame that returns there has raised.
 fn is_stub(back: Pc) -> bool {
     Instruction(back.word(0)).opcode() == Some(Opcode::Raised)
 }
@@ -108,7 +108,7 @@ pub struct CapturedFrame {
     callee: Value,
     pc: Pc,
     segment: Value,
-    /// Where its slots are in the segment.
+    /// Index of its slots in the segment.
     first: usize,
     end: usize,
 }

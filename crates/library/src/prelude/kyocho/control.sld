@@ -1,12 +1,12 @@
-;;; Delimited control: shift and reset (Danvy, Filinski, Abstracting control, 1990), control and prompt
-;;; (Felleisen, The theory and practice of first-class prompts, 1988), and the procedures below them, with
-;;; Racket's names.
+;;; Delimited control: shift and reset (Danvy, Filinski, Abstracting control, 1990), control and
+;;; prompt (Felleisen, The theory and practice of first-class prompts, 1988), and the procedures
+;;; that they are built on, with Racket's names.
 ;;;
-;;;   (reset body ...)          = (prompt body ...): a prompt with the default tag
-;;;   (shift k body ...)        the body in place of what lies inside the prompt, k that: a prompt around each call of it
-;;;   (control k body ...)      the same, no prompt around calls of k
-;;;   (shift0 k body ...), (control0 k body ...)   the same, and the prompt is gone
-;;;   reset-at, prompt-at, shift-at, ...           the same with a tag before all else
+;;;    (reset body ...)          = (prompt body ...): a prompt with the default tag
+;;;    (shift k body ...)        the body replaces the frames inside the prompt; k calls them under one
+;;;    (control k body ...)      as shift, but k calls them without a prompt
+;;;    (shift0 k body ...), (control0 k body ...)   as shift and control, and the prompt is removed
+;;;    reset-at, prompt-at, shift-at, ...           as above, with a tag as first operand
 
 (define-library (kyocho control)
   (import (scheme base)

@@ -1,5 +1,6 @@
-;;; JSON (RFC 8259), with the mapping of SRFI 180: objects are association lists with symbols for
-;;; keys, arrays are vectors, null is the symbol null. Numbers without fraction and exponent are exact.
+;;; JSON (RFC 8259), with the mapping of SRFI 180: objects are association lists with symbols as
+;;; keys, arrays are vectors, null is the symbol null. Numbers without fraction and exponent are
+;;; exact.
 
 (define-library (kyocho json)
   (import (scheme base) (scheme char) (scheme write))
@@ -9,7 +10,7 @@
 
     (define (json-null? x) (eq? x 'null))
 
-    ;; Arrays and objects within one another in what json-read takes.
+    ;; Most levels of nested arrays and objects that json-read accepts.
     (define json-nesting-max (make-parameter 1000))
 
     (define-record-type json-error
@@ -61,7 +62,7 @@
       (if (>= depth (json-nesting-max)) (fail "nested deeper than " (json-nesting-max) " levels"))
       (+ depth 1))
 
-    ;; Calls read-one for each part up to `close`, with commas between.
+    ;; Calls read-one for each part up to `close`; commas separate the parts.
     (define (read-parts port close read-one)
       (skip-white port)
       (if (eqv? (peek-char port) close)
@@ -120,7 +121,7 @@
               (take-digits)))
         (string->number (get-output-string out))))
 
-    ;; What stands behind an opening quote.
+    ;; The rest of a string after its opening quote.
     (define (read-text port)
       (let ((out (open-output-string)))
         (let loop ()

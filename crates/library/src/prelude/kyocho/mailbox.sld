@@ -1,13 +1,14 @@
-;;; Processes as Erlang has them: threads with mailboxes, which hear of one another's ends through
+;;; Processes as in Erlang: threads with mailboxes, which are informed of one another's ends through
 ;;; links and monitors (Armstrong, Making reliable distributed systems, 2003).
 ;;;
-;;;   a process ends --> each linked one ends too, with the same reason, unless that is normal; one that
-;;;                      traps exits gets #(exit process reason) instead
-;;;                  --> each monitor gets #(down reference process reason)
+;;;    a process ends --> each linked process ends too, for the same reason, unless that is normal;
+;;;                       a process that traps exits gets #(exit process reason) instead
+;;;                   --> each monitor gets #(down reference process reason)
 ;;;
-;;; A reason is normal, what was raised, what exit-process! said, or killed. What is no process has the
-;;; mailbox of its session: one thread at a time may receive from it. (thread-terminate! before a process
-;;; has begun ends its thread unheard: exit-process! does not.)
+;;; A reason is normal, a raised object, the reason passed to exit-process!, or killed. A thread
+;;; that is not a process uses the mailbox of its session, from which one thread at a time may
+;;; receive. (If thread-terminate! ends a thread before its process has begun, no process is informed;
+;;; exit-process! does not have this gap.)
 
 (define-library (kyocho mailbox)
   (import (scheme base) (srfi 18))
@@ -35,7 +36,8 @@
     (define (new-process name)
       (make-process name (make-mutex) (make-condition-variable) '() '() '() '() #f 'alive #f #f #f))
 
-    ;; Whoever was ended while he held the lock has made one assignment, or none.
+    ;; A thread that was ended while it held the lock has completed its one assignment, or has not
+    ;; made it. So the state is consistent.
     (define (lock! process)
       (guard (e ((abandoned-mutex-exception? e) #t)) (mutex-lock! (process-lock process))))
     (define (unlock! process) (mutex-unlock! (process-lock process)))
@@ -57,7 +59,7 @@
     (define (spawn-process thunk . name)
       (start (new-process (if (null? name) #f (car name))) thunk))
 
-    ;; The same, linked to the caller from its beginning.
+    ;; As spawn-process, linked to the caller from the beginning.
     (define (spawn-linked thunk . name)
       (let ((process (new-process (if (null? name) #f (car name)))))
         (tie! process (self))
@@ -79,7 +81,7 @@
         (thread-start! thread)
         process))
 
-    ;; Tells everybody who wants to know; the first end counts.
+    ;; Informs all links and monitors. Only the first end counts.
     (define (end! process reason)
       (lock! process)
       (if (process-alive? process)
@@ -94,7 +96,7 @@
                       watching))
           (unlock! process)))
 
-    ;; What `from`, which has ended or says so, does to a process.
+    ;; Applies to a process the signal of `from`, which has ended or pretends to have.
     (define (signal! process from reason)
       (cond ((not (process-alive? process)) #f)
             ((eq? reason 'kill) (terminate! process 'killed))
@@ -109,7 +111,8 @@
       (thread-terminate! (process-thread process))
       (if (not (begun? process)) (end! process (asked process))))
 
-    ;; Ends a process as if one linked to it had ended for this reason; kill cannot be trapped.
+    ;; Ends a process as if a linked process had ended for this reason. The reason kill cannot be
+    ;; trapped.
     (define (exit-process! process reason)
       (if (and (eq? process (self)) (not (traps? process)))
           (terminate! process reason)
@@ -126,7 +129,7 @@
               ((eq? x (car list)) (loop (cdr list) kept))
               (else (loop (cdr list) (cons (car list) kept))))))
 
-    ;; Whether the process is alive and has the other among its links now.
+    ;; Adds `other` to the links of the process. Returns whether the process is alive.
     (define (half-tie! process other)
       (locked process
         (lambda ()
@@ -136,7 +139,7 @@
     (define (untie! process other)
       (locked process (lambda () (set-links! process (without other (links process))))))
 
-    ;; A link to what has ended is an end heard of at once.
+    ;; A link to a process that has ended signals its end at once.
     (define (link! process)
       (half-tie! (self) process)
       (if (not (half-tie! process (self)))
@@ -148,7 +151,7 @@
       (untie! (self) process)
       (untie! process (self)))
 
-    ;; The reference that #(down reference process reason) will have.
+    ;; Returns the reference that will be in #(down reference process reason).
     (define (monitor! process)
       (let ((reference (list 'monitor)) (watcher (self)))
         (if (not (locked process
@@ -169,7 +172,7 @@
 
     ;; Messages.
 
-    ;; Never waits. What is sent to a process that has ended is lost.
+    ;; Never waits. Messages to a process that has ended are lost.
     (define (send! process message)
       (lock! process)
       (if (process-alive? process)
@@ -181,15 +184,16 @@
       (let ((process (self)))
         (locked process (lambda () (+ (length (arrived process)) (length (waiting process)))))))
 
-    ;; (receive-message [match? [timeout [default]]]): takes the oldest message that matches, and leaves the
-    ;; others. Waits for one, at most for so many seconds.
+    ;; (receive-message [match? [timeout [default]]]): takes the oldest message that matches, and
+    ;; leaves the others. Waits for one, for at most `timeout` seconds.
     (define (receive-message . options)
       (let* ((process (self))
              (match? (if (null? options) (lambda (message) #t) (car options)))
              (timeout (and (pair? options) (pair? (cdr options)) (cadr options)))
              (default (and timeout (pair? (cddr options)) (car (cddr options))))
              (until (and timeout (seconds->time (+ (time->seconds (current-time)) timeout)))))
-        ;; `seen` are known not to match, the newest first; `left` are still to be looked at.
+        ;; The messages in `seen` do not match, the newest first; those in `left` are still to be
+        ;; tested.
         (let look ((left (waiting process)) (seen '()))
           (cond ((null? left)
                  (set-waiting! process (reverse seen))
@@ -203,7 +207,7 @@
     (define (append-reverse head tail)
       (if (null? head) tail (append-reverse (cdr head) (cons (car head) tail))))
 
-    ;; What has arrived, the oldest first; #f when the time is over.
+    ;; The messages that have arrived, the oldest first; #f after the timeout.
     (define (await-arrival process until)
       (lock! process)
       (let ((new (reverse (arrived process))))

@@ -1,21 +1,22 @@
-;;; Supervisors: processes that start others and start them again when they end (Armstrong, 2003, ch. 5).
+;;; Supervisors: processes that start other processes, and restart them when they end (Armstrong,
+;;; 2003, ch. 5).
 ;;;
-;;;   strategy   one-for-one    the one that ended
-;;;              one-for-all    all of them
-;;;              rest-for-one   it, and those that were started after it
-;;;   restart    permanent      always
-;;;              transient      unless it ended normally, or by shutdown
-;;;              temporary      never
+;;;    strategy   one-for-one    restarts the process that ended
+;;;               one-for-all    restarts all
+;;;               rest-for-one   restarts it, and those started after it
+;;;    restart    permanent      always
+;;;               transient      unless it ended normally, or by shutdown
+;;;               temporary      never
 ;;;
-;;; More restarts than the supervisor may make in its period end it and all its children; so whoever
-;;; supervises it decides.
+;;; A supervisor that exceeds its number of restarts in its period ends with all its children. Its
+;;; own supervisor then decides what to do.
 
 (define-library (kyocho supervisor)
   (import (scheme base) (srfi 18) (kyocho mailbox))
   (export make-supervisor supervisor-children supervisor-add! supervisor-remove! supervisor-stop!)
   (begin
 
-    ;; How long a child that is to end may take before it is killed, in seconds.
+    ;; Seconds that a child has to end before it is killed.
     (define patience 5)
 
     (define-record-type child
@@ -26,7 +27,8 @@
       (restart child-restart)
       (process child-process set-child-process!))
 
-    ;; (make-supervisor strategy restarts seconds (id thunk [restart]) ...): linked to the caller.
+    ;; (make-supervisor strategy restarts seconds (id thunk [restart]) ...): a supervisor linked to
+    ;; the caller.
     (define (make-supervisor strategy restarts seconds . specifications)
       (check (memq strategy '(one-for-one one-for-all rest-for-one))
              "the strategy must be one-for-one, one-for-all or rest-for-one" strategy)
@@ -55,7 +57,7 @@
     (define (start! child)
       (set-child-process! child (spawn-linked (child-thunk child) (child-id child))))
 
-    ;; Ends a child and waits for that.
+    ;; Ends a child and waits until it has ended.
     (define (stop! child)
       (let ((process (child-process child)))
         (define (its-end? message)
@@ -72,7 +74,7 @@
     (define (exit? message) (and (vector? message) (= (vector-length message) 3)
                                  (eq? (vector-ref message 0) 'exit)))
 
-    ;; `times` are those of the restarts within the period, the newest first.
+    ;; `times` are the times of the restarts within the period, the newest first.
     (define (supervise strategy restarts seconds children times)
       (let ((message (receive-message)))
         (cond ((exit? message)
@@ -80,7 +82,8 @@
                                         children)))
                  (cond (ended
                         (recover strategy restarts seconds children times ended (vector-ref message 2)))
-                       ;; Somebody it is linked to has ended, or wants it to: not a child it has stopped.
+                       ;; A linked process has ended, or requests an end. It is not a child that
+                       ;; this supervisor has stopped.
                        ((eq? (vector-ref message 2) 'normal)
                         (supervise strategy restarts seconds children times))
                        (else (finish! children (vector-ref message 2))))))
@@ -133,8 +136,8 @@
             ((ok? (car children)) (car children))
             (else (find-child ok? (cdr children)))))
 
-    ;; Has the supervisor call a procedure with its children, which gives the new ones and a result; the result.
-    ;; An error, if it ends first.
+    ;; Makes the supervisor call `change` with its children. `change` returns the new children and a
+    ;; result; the result is returned. An error if the supervisor ends first.
     (define (ask supervisor change)
       (let ((reference (monitor! supervisor)) (me (self)) (mark (list 'answer)))
         (send! supervisor
@@ -153,14 +156,14 @@
               (vector-ref answer 1)
               (error "supervisor: it has ended" supervisor)))))
 
-    ;; ((id . process) ...); #f in place of a process that has ended for good.
+    ;; ((id . process) ...); #f in place of a process that has ended permanently.
     (define (supervisor-children supervisor)
       (ask supervisor
            (lambda (children)
              (values children
                      (map (lambda (child) (cons (child-id child) (child-process child))) children)))))
 
-    ;; (supervisor-add! supervisor id thunk [restart]): its process.
+    ;; (supervisor-add! supervisor id thunk [restart]): returns the new process.
     (define (supervisor-add! supervisor . specification)
       (let ((child (specified specification)))
         (ask supervisor
@@ -168,7 +171,7 @@
                (start! child)
                (values (append children (list child)) (child-process child))))))
 
-    ;; Ends a child for good; whether there was one.
+    ;; Ends a child permanently. Returns whether it existed.
     (define (supervisor-remove! supervisor id)
       (ask supervisor
            (lambda (children)
@@ -180,7 +183,7 @@
                                (else (loop (cdr rest) (cons (car rest) kept)))))
                        (and child #t))))))
 
-    ;; Ends it and all its children, and waits for that.
+    ;; Ends the supervisor and all its children, and waits until they have ended.
     (define (supervisor-stop! supervisor)
       (let ((reference (monitor! supervisor)))
         (unlink! supervisor)

@@ -1,9 +1,9 @@
-;;; Programs of the host: run, in pipelines, with their output shown or as text; files and folders as
-;;; SRFI 170 has them; the environment. For users who may use files.
+;;; Programs of the host, run alone or in pipelines, with their output shown or returned as text;
+;;; files and folders as in SRFI 170; the environment. Requires the right to use files.
 ;;;
-;;;   (run "ls" "-l")                                     shows, and gives what it exited with
-;;;   (run/string "date")                                 gives what it wrote; an error where it fails
-;;;   (pipeline/lines '("sort" "names") '("uniq" "-c"))   the same of a pipeline, by lines
+;;;    (run "ls" "-l")                                     shows the output, and returns the exit code
+;;;    (run/string "date")                                 returns the output; an error if the program fails
+;;;    (pipeline/lines '("sort" "names") '("uniq" "-c"))   returns the output of a pipeline as lines
 
 (define-library (kyocho unix)
   (import (scheme base) (scheme process-context) (scheme write) (srfi 18) (srfi 170)
@@ -18,18 +18,19 @@
           current-directory set-current-directory! create-temp-file pid)
   (begin
 
-    ;; What programs read, a string or a bytevector; nothing where #f.
+    ;; The standard input of programs: a string, a bytevector, or #f for none.
     (define program-input (make-parameter #f))
-    ;; Where they run; where the system does where #f.
+    ;; The working directory of programs; with #f that of the system.
     (define program-directory (make-parameter #f))
-    ;; What they find in their environment beside the system's: (name . value) ...; #f takes a name away.
+    ;; Changes to the system's environment for programs: (name . value) ...; #f as value removes the
+    ;; name.
     (define program-environment (make-parameter '()))
 
     (define (run . words) (pipeline words))
     (define (run/string . words) (pipeline/string words))
     (define (run/lines . words) (pipeline/lines words))
 
-    ;; Calls `use` with the programs, the port of their output, and that of their errors.
+    ;; Calls `use` with the programs, the port of their output, and the port of their errors.
     (define (start commands errors-apart? use)
       (let* ((input (program-input))
              (started (start-programs commands (and input #t) errors-apart? (program-directory)
@@ -39,18 +40,18 @@
 
     (define (in-thread thunk) (thread-start! (make-thread thunk 'program)))
 
-    ;; A program need not read all.
+    ;; Ignores that a program does not read all of its input.
     (define (feed port input)
       (guard (condition ((file-error? condition) #f))
         (write-bytevector (if (string? input) (string->utf8 input) input) port)
         (close-port port)))
 
-    ;; What the last one exited with, when all have.
+    ;; Waits for all programs. Returns the exit code of the last.
     (define (statuses programs)
       (let loop ((programs programs) (status 0))
         (if (null? programs) status (loop (cdr programs) (program-wait (car programs))))))
 
-    ;; Shows what they write, errors included, line by line.
+    ;; Shows their output and errors, line by line.
     (define (pipeline . commands)
       (start commands #f
              (lambda (programs output errors)
@@ -61,7 +62,7 @@
                (close-port output)
                (statuses programs))))
 
-    ;; A line with its end, or what is there before the end of all; #f then.
+    ;; A line with its end, or the rest before the end of file; #f at the end of file.
     (define (next-line port)
       (let ((line (open-output-bytevector)))
         (let loop ((length 0))

@@ -1,10 +1,10 @@
 ;;; SRFI 115: regular expressions written as data. Complete.
 ;;;
-;;; An expression is compiled into a matcher: (matcher text at groups next) tries the ways to match
-;;; from `at`, in the order greed asks for, and goes on with (next end groups) until that succeeds. So
-;;; the first success is leftmost, and a repetition within a repetition can take time exponential in
-;;; the text. Groups are a list of (number start . end), the newest first. A grapheme is a character
-;;; and the marks behind it, or a return and a newline.
+;;; An expression is compiled into a matcher. (matcher text at groups next) tries all ways to match
+;;; from `at`, in the order that greediness requires. It calls (next end groups) for each until one
+;;; call succeeds. So the first success is the leftmost match. A repetition within a repetition can
+;;; take time exponential in the length of the text. Groups are a list of (number start . end), the
+;;; newest first. A grapheme is a character with the marks after it, or a return and a newline.
 
 (define-library (srfi 115)
   (import (scheme base) (scheme char) (srfi 14) (srfi 14 categories))
@@ -26,7 +26,8 @@
 
     (define (wrong sre) (error "not a regular expression" sre))
 
-    ;; Flags: whether case counts, whether only ASCII is in the named sets, whether groups are kept.
+    ;; Flags: whether case is ignored, whether named sets contain ASCII only, whether groups are not
+    ;; recorded.
     (define-record-type flags
       (make-flags fold? ascii? plain?) flags? (fold? fold?) (ascii? ascii?) (plain? plain?))
 
@@ -77,7 +78,7 @@
           (char-set-fold
            (lambda (c set) (char-set-adjoin set (char-upcase c) (char-downcase c)))
            set
-           ;; Only what has another case grows it; a large set is nearly closed already.
+           ;; Only characters with another case matter. A large set is assumed to be closed already.
            (if (< (char-set-size set) 5000) set char-set:empty))
           set))
 
@@ -145,7 +146,8 @@
                           (loop (+ i 1)))))
                (next (+ at length) groups)))))
 
-    ;; From `low` times to `high` (#f: any number); what matches nothing is not tried again.
+    ;; Repeats from `low` to `high` times (#f: without limit). An iteration that matches nothing is
+    ;; not repeated.
     (define (repeated matcher low high greedy?)
       (lambda (text at groups next)
         (let loop ((n 0) (at at) (groups groups))
@@ -360,7 +362,8 @@
       (let loop ((i (regexp-match-count match)) (list '()))
         (if (< i 0) list (loop (- i 1) (cons (regexp-match-submatch match i) list)))))
 
-    ;; Going through all matches: (kons from match string state), from the end of the one before.
+    ;; Iterates over all matches: (kons from match string state). Each search begins at the end of
+    ;; the match before.
 
     (define (regexp-fold re kons knil string . rest)
       (let ((re (regexp re))
@@ -385,8 +388,8 @@
                 (if (not-empty? match) (cons (regexp-match-submatch match) list) list))
               '() string (lambda (from match string list) list) range)))
 
-    ;; Pieces between matches; with them where `keep?` says so. The state is where the next piece
-    ;; begins, and the pieces so far.
+    ;; The pieces between matches, and the matches if `keep?` is true. The state is where the next
+    ;; piece begins, with the pieces so far.
     (define (pieces re string range keep? last?)
       (let ((text (text-of string range)))
         (reverse
@@ -412,8 +415,8 @@
     (define (regexp-split re string . range) (pieces re string range #f #t))
     (define (regexp-partition re string . range) (pieces re string range #t #f))
 
-    ;; Replacing: a string, a submatch's number or name, pre, post, a procedure of the match, or a
-    ;; list of those.
+    ;; Replacement: a string, a submatch's number or name, pre, post, a procedure of the match, or a
+    ;; list of these.
     (define (replacement template match text)
       (cond ((string? template) template)
             ((integer? template) (or (regexp-match-submatch match template) ""))
@@ -444,7 +447,8 @@
                  (lambda (from match string parts) (cons (substring string from (string-length string)) parts))
                  (text-start text) (text-end text))))))
 
-    ;; (regexp-replace re string template [start [end [count]]]): the match number `count`, from 0.
+    ;; (regexp-replace re string template [start [end [count]]]): replaces match number `count`,
+    ;; from 0.
     (define (regexp-replace re string template . rest)
       (let ((nth (if (and (pair? rest) (pair? (cdr rest)) (pair? (cddr rest))) (car (cddr rest)) 0))
             (range (if (and (pair? rest) (pair? (cdr rest)))

@@ -1,12 +1,13 @@
 ;;; SRFI 128: comparators. Complete.
 ;;;
-;;; The default comparator orders by kind first: the empty list, pairs, booleans, characters, strings,
-;;; symbols, numbers, vectors, bytevectors, then what comparator-register-default! was given, in
-;;; that order, then all else, where only equal? tells two apart.
+;;; The default comparator orders by type first: the empty list, pairs, booleans, characters,
+;;; strings, symbols, numbers, vectors, bytevectors. Then come the types registered with
+;;; comparator-register-default!, in the order of registration. All other objects come last, and are
+;;; distinguished only by equal?.
 
 ;;;
-;;; The record and its parts are in the prelude (comparators.scm). string-hash and string-ci-hash are those of
-;;; SRFI 125, so that a program may import both.
+;;; The record and its parts are in the prelude (comparators.scm). string-hash and string-ci-hash
+;;; are those of SRFI 125, so that a program may import both.
 
 (define-library (srfi 128)
   (import (scheme base) (scheme case-lambda) (scheme char) (scheme complex) (scheme inexact)
@@ -28,7 +29,7 @@
 
     ;; Hash functions.
 
-    ;; What string-hash and its like stay below. Products with small numbers are fixnums still.
+    ;; Upper bound of hash values. Their products with small numbers are still fixnums.
     (define bound 281474976710656)
     (define-syntax hash-bound (syntax-rules () ((_) 281474976710656)))
     (define-syntax hash-salt (syntax-rules () ((_) 16064047)))
@@ -41,7 +42,7 @@
     (define char-ci-hash (bounded (lambda (c) (char->integer (char-foldcase c)))))
     (define (one-symbol-hash s) (string-hash (symbol->string s)))
 
-    ;; = numbers have the same hash, exact or not.
+    ;; Numbers that are = have the same hash, exact or not.
     (define (number-hash x)
       (cond ((nan? x) 1)
             ((not (real? x))
@@ -51,7 +52,7 @@
             ((infinite? x) (if (> x 0) 2 3))
             (else (modulo (any-number-hash (exact x)) bound))))
 
-    ;; Comparators of others.
+    ;; Comparators made from other comparators.
 
     (define (ordering? . comparators) (every? comparator-ordered? comparators))
     (define (hashing? . comparators) (every? comparator-hashable? comparators))

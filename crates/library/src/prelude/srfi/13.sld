@@ -1,10 +1,11 @@
-;;; SRFI 13: strings. Complete, the procedures for writers of string procedures included.
+;;; SRFI 13: strings. Complete, including the procedures for writers of string procedures.
 ;;;
 ;;; A range is [start, end), optional at the end of the arguments. A criterion is a character, a set
-;;; of characters (SRFI 14) or a predicate. What shares storage in other systems copies here. Beside
-;;; (scheme base), import this with string-map and string-for-each left out of one of the two: R7RS
-;;; gives them more strings where this gives them a range. string-filter and string-delete take
-;;; string and criterion in either order: the SRFI's text and its implementation differ.
+;;; of characters (SRFI 14) or a predicate. Procedures that may share storage copy here. If you
+;;; import this together with (scheme base), exclude string-map and string-for-each from one of the
+;;; two: R7RS passes further strings where this library passes a range. string-filter and
+;;; string-delete accept string and criterion in either order, because the SRFI's text and its
+;;; implementation differ.
 
 (define-library (srfi 13)
   (import (except (scheme base) string-map string-for-each)
@@ -48,7 +49,7 @@
       (if (not (substring-spec-ok? s start end))
           (error "not a range of the string" who s start end)))
 
-    ;; What follows the range, start and end.
+    ;; The arguments after the range, start and end.
     (define (string-parse-start+end who s arguments)
       (let* ((start (if (pair? arguments) (car arguments) 0))
              (rest (if (pair? arguments) (cdr arguments) '()))
@@ -253,8 +254,9 @@
           (let loop ((i start) (count 0))
             (if (= i end) count (loop (+ i 1) (if (test (string-ref s i)) (+ count 1) count)))))))
 
-    ;; Knuth, Morris and Pratt: entry i of a restart vector is where to go on in the pattern when
-    ;; its character i does not match; -1: with the next character of the text.
+    ;; Knuth, Morris and Pratt: entry i of a restart vector is the index in the pattern to continue
+    ;; with if its character i does not match. -1 means: continue with the next character of the
+    ;; text.
 
     (define (make-kmp-restart-vector pattern . rest)
       (let-string-start+end (start end) 'make-kmp-restart-vector pattern (behind rest)
@@ -279,7 +281,7 @@
               ((same? c (string-ref pattern (+ i start))) (+ i 1))
               (else (loop (vector-ref restarts i))))))
 
-    ;; Where the match ends in s, or minus how much of the pattern has been matched.
+    ;; The end of the match in s, or minus the number of pattern characters matched.
     (define (string-kmp-partial-search pattern restarts s i . rest)
       (let* ((same? (optional rest char=?)) (rest (behind rest)) (start-p (optional rest 0)))
         (let-string-start+end (start end) 'string-kmp-partial-search s (behind rest)
@@ -394,7 +396,7 @@
       (let-string-start+end (start end) 'string-for-each-index s range
         (do ((i start (+ i 1))) ((= i end)) (f i))))
 
-    ;; Replicating: the range of s stands beside itself without end in both directions, its first
+    ;; Replication: the range of s is repeated without end in both directions, with its first
     ;; character at 0.
 
     (define (xsubstring s from . rest)

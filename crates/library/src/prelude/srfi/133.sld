@@ -1,5 +1,5 @@
-;;; SRFI 133: vectors. Complete. What R7RS and the prelude have is exported as it is; the rest is
-;;; here. A range is [start, end), checked once where a procedure takes one.
+;;; SRFI 133: vectors. Complete. Procedures of R7RS and the prelude are re-exported; the others are
+;;; defined here. A range is [start, end). A procedure checks its range once.
 
 (define-library (srfi 133)
   (import (scheme base))
@@ -25,7 +25,7 @@
     (define (elements vectors i)
       (map (lambda (vector) (vector-ref vector i)) vectors))
 
-    ;; The range that optional arguments give: (who vector range) -> start and end.
+    ;; The range from optional arguments: (who vector range) -> start and end.
     (define (range who vector range)
       (let* ((length (vector-length vector))
              (start (if (pair? range) (car range) 0))
@@ -202,7 +202,7 @@
               (let ((value (apply test (vector-ref vector i) (elements vectors i))))
                 (and value (loop (+ i 1) value)))))))
 
-    ;; Those that satisfy the test, then the others; and how many the first are.
+    ;; The elements that satisfy the test, then the others; and the number of the former.
     (define (vector-partition test vector)
       (let* ((length (vector-length vector))
              (kinds (vector-map (lambda (element) (if (test element) #t #f)) vector))

@@ -1,6 +1,7 @@
-;;; General categories of Unicode 14.0.0, for SRFI 14: each list is the boundaries of a set of characters
-;;; (in, out, in, out ...), each as its distance from the one before. Made from the Unicode character
-;;; database; char-alphabetic? and the like test other properties, which SRFI 14 does not name.
+;;; General categories of Unicode 14.0.0, for SRFI 14. Each list contains the boundaries of a set of
+;;; characters (in, out, in, out ...), each as the distance from the one before. Generated from the
+;;; Unicode character database. char-alphabetic? and similar procedures test other properties, for
+;;; which SRFI 14 has no names.
 
 (define-library (srfi 14 categories)
   (import (scheme base))

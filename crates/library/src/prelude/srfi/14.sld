@@ -1,10 +1,10 @@
 ;;; SRFI 14: sets of characters. Complete.
 ;;;
-;;; A set is the vector of its boundaries, ascending: characters from the first (in it) to the second
-;;; (no more in it), from the third to the fourth, and so on. So a character is in the set when the
-;;; number of boundaries up to it is odd, and two sets are combined by walking along both. Standard
-;;; sets are made when first asked for. The procedures that may change a set make a new one, as the
-;;; SRFI allows.
+;;; A set is the ascending vector of its boundaries. The characters from the first boundary to
+;;; before the second are in the set, those from the third to before the fourth, and so on. So a
+;;; character is in the set if the number of boundaries up to it is odd. Two sets are combined by
+;;; walking along both. Standard sets are made at their first use. The procedures that may change a
+;;; set return a new one, as the SRFI permits.
 
 (define-library (srfi 14)
   (import (scheme base) (srfi 14 categories))
@@ -26,7 +26,7 @@
    char-set:ascii char-set:empty char-set:full)
   (begin
 
-    ;; The boundaries, or a procedure that makes them.
+    ;; The boundaries, or a procedure that returns them.
     (define-record-type char-set
       (make-set boundaries) char-set? (boundaries set-boundaries set-set-boundaries!))
 
@@ -41,7 +41,7 @@
     (define limit #x110000)
     (define surrogates (vector 0 #xd800 #xe000 limit))
 
-    ;; How many boundaries are at n or below.
+    ;; The number of boundaries that are at most n.
     (define (boundaries-up-to bounds n)
       (let loop ((low 0) (high (vector-length bounds)))
         (if (= low high)
@@ -54,7 +54,8 @@
     (define (char-set-contains? set char)
       (odd? (boundaries-up-to (boundaries set) (char->integer char))))
 
-    ;; Where (in? in-a in-b) holds, walking along the boundaries of both.
+    ;; The characters for which (in? in-a in-b) is true, found by walking along the boundaries of
+    ;; both sets.
     (define (combine in? a b)
       (let ((na (vector-length a)) (nb (vector-length b)))
         (let loop ((i 0) (j 0) (inside #f) (found '()))
@@ -72,7 +73,7 @@
     (define (intersection a b) (combine (lambda (a b) (and a b)) a b))
     (define (difference a b) (combine (lambda (a b) (and a (not b))) a b))
 
-    ;; Boundaries of the characters with these numbers, in any order.
+    ;; The boundaries for the characters with these numbers, in any order.
     (define (boundaries-of numbers)
       (let halve ((numbers numbers) (count (length numbers)))
         (cond ((= count 0) (vector))
@@ -113,7 +114,7 @@
     (define (char-set-map f set)
       (of-chars (char-set-fold (lambda (char chars) (cons (f char) chars)) '() set)))
 
-    ;; Sets from other things.
+    ;; Sets made from other objects.
 
     (define (base-of rest) (if (null? rest) char-set:empty (car rest)))
 
@@ -123,7 +124,7 @@
     (define (string->char-set string . base)
       (char-set-union (base-of base) (of-chars (string->list string))))
 
-    ;; The document's heading has `f p g`; its definition, examples and implementation `p f g`.
+    ;; The SRFI's heading has `f p g`; its definition, examples and implementation have `p f g`.
     (define (char-set-unfold stop? f successor seed . base)
       (let loop ((seed seed) (chars '()))
         (if (stop? seed)
@@ -135,7 +136,8 @@
        (char-set-fold (lambda (char chars) (if (test char) (cons char chars) chars)) '() set)
        (base-of base)))
 
-    ;; Characters from number `low` to before `high`; with error? an error where there are none.
+    ;; Characters from number `low` to before `high`. With error?, an empty or invalid range is an
+    ;; error.
     (define (ucs-range->char-set low high . rest)
       (if (not (<= 0 low high))
           (error "ucs-range->char-set: no range of characters" low high))

@@ -1,8 +1,8 @@
 ;;; SRFI 158: generators and accumulators. Complete.
 ;;;
-;;; A generator is a procedure of no arguments that gives the next value, and an end-of-file object for
-;;; ever after the last. An accumulator is a procedure that takes a value in, and gives what has come
-;;; together when it gets an end-of-file object.
+;;; A generator is a procedure without arguments that returns the next value, and after the last one
+;;; always an end-of-file object. An accumulator is a procedure that accepts a value, and returns
+;;; the accumulated result when it gets an end-of-file object.
 
 (define-library (srfi 158)
   (import (scheme base) (scheme case-lambda))
@@ -67,7 +67,7 @@
                  next)
                end)))))
 
-    ;; (body yield) runs in turns with whoever asks: each yield gives a value.
+    ;; (body yield) alternates with the caller of the generator: each yield passes one value to it.
     (define (make-coroutine-generator body)
       (define return #f)
       (define resume #f)
@@ -102,8 +102,8 @@
     (define (reverse-vector->generator vector . range)
       (list->generator (reverse (apply vector->list vector range))))
 
-    ;; As the document has it, (make-for-each-generator for-each collection); with the procedure
-    ;; alone, as its implementation has it, a maker of generators.
+    ;; As in the document, (make-for-each-generator for-each collection); as in its implementation,
+    ;; with the procedure alone, it returns a constructor of generators.
     (define make-for-each-generator
       (case-lambda
         ((for-each collection)
@@ -298,7 +298,7 @@
     (define (generator->vector g . count) (list->vector (apply generator->list g count)))
     (define (generator->string g . count) (list->string (apply generator->list g count)))
 
-    ;; How many were put into the vector.
+    ;; Returns how many values were put into the vector.
     (define (generator->vector! vector at g)
       (let loop ((i at))
         (if (= i (vector-length vector))

@@ -1,7 +1,9 @@
-;;; SRFI 170: POSIX. A port that reads and writes counts as two of its user's; in a file that has places it has one for both. A posix-error is a
-;;; file error of R7RS that has a number of the host. Times are seconds, as (current-second) counts. The environment is the session's own:
-;;; what is set there is seen by the session and by the programs that it starts, not by the C library. What all users of a
-;;; process share (its folder, umask, niceness, descriptors) only who runs it can change or take.
+;;; SRFI 170: POSIX. A port for reading and writing counts as two open ports of its user. If its
+;;; file has a position, both directions share it. A posix-error is a file error of R7RS with an
+;;; error number of the host. Times are seconds, as returned by (current-second). The environment
+;;; belongs to the session: changes are visible to the session and to the programs that it starts,
+;;; but not to the C library. State that all users of the process share (working directory, umask,
+;;; niceness, descriptors) can be changed only by the user that runs the process.
 
 (define-library (srfi 170)
   (import (scheme base) (scheme char) (scheme file) (scheme process-context) (scheme time)
@@ -91,7 +93,7 @@
     (define file-info-socket? (is 'socket))
     (define file-info-device? (is 'device))
 
-    ;; Folders, read whole when they are opened.
+    ;; Folders, which are read completely when they are opened.
 
     (define-record-type directory (make-directory names) directory? (names names set-names!))
     (define (open-directory path . dot-files?)
@@ -119,7 +121,7 @@
     (define (user-info:shell info) (vector-ref (user info) 4))
     (define (user-info:full-name info) (vector-ref (user info) 5))
 
-    ;; The parts between commas; in the first an ampersand is the user's name.
+    ;; The parts between commas. In the first, an ampersand is replaced by the user's name.
     (define (user-info:parsed-full-name info)
       (let ((parts (split (user-info:full-name info))))
         (cons (expanded (car parts) (capitalised (user-info:name info))) (cdr parts))))
@@ -154,7 +156,7 @@
     (define (create-temp-file . prefix)
       (create-file-with-prefix (if (null? prefix) (temp-file-prefix) (car prefix))))
 
-    ;; Tries names until (maker name) gives a true value; gives its values.
+    ;; Tries names until (maker name) returns a true value. Returns the values of that call.
     (define (call-with-temporary-filename maker . prefix)
       (let ((prefix (if (null? prefix) (temp-file-prefix) (car prefix))))
         (let loop ((i 0))

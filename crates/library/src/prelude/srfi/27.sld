@@ -1,9 +1,9 @@
 ;;; SRFI 27: sources of random numbers. Complete.
 ;;;
 ;;; MRG32k3a of L'Ecuyer, Good parameters and implementations for combined multiple recursive random
-;;; number generators, Operations Research 47 (1999): period 2^191. Its state is two vectors of three
-;;; numbers each; a draw is a number from 0 to before m1. A source is not guarded: threads that share
-;;; one may draw the same number. Not for secrets.
+;;; number generators, Operations Research 47 (1999): period 2^191. Its state is two vectors of
+;;; three numbers each. A draw is an integer from 0 to before m1. A source is not protected by a
+;;; lock: threads that share one may draw the same number. Not suitable for secrets.
 
 (define-library (srfi 27)
   (import (scheme base) (scheme time))
@@ -38,7 +38,8 @@
         (vector-set! s 5 y)
         (modulo (- x y) m1)))
 
-    ;; An integer from 0 to before n, each as likely: what would favour small ones is drawn again.
+    ;; A uniformly distributed integer from 0 to before n. Draws that would favour small numbers are
+    ;; repeated.
     (define (integer! source n)
       (if (<= n m1)
           (let ((part (quotient m1 n)))
@@ -63,7 +64,8 @@
             (error "random-integer: not an exact positive integer" n))
         (integer! source n)))
 
-    ;; Numbers between 0 and 1, neither of them; a multiple of the unit or finer, of its exactness.
+    ;; Numbers strictly between 0 and 1: multiples of the unit or of a finer one, with the unit's
+    ;; exactness.
     (define (random-source-make-reals source . unit)
       (check source)
       (if (null? unit)
@@ -109,8 +111,8 @@
                             67890))
         (do ((i 0 (+ i 1))) ((= i 16)) (draw! source))))
 
-    ;; The state behind i * 2^127 + j * 2^76 draws: streams far apart. A draw multiplies each half of
-    ;; the state by a matrix (nine numbers, row by row).
+    ;; The state after i * 2^127 + j * 2^76 draws, for streams far apart. A draw multiplies each
+    ;; half of the state by a matrix (nine numbers, row by row).
 
     (define (product a b m)
       (define (entry row column)

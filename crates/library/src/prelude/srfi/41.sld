@@ -1,8 +1,9 @@
-;;; SRFI 41: streams. Complete, as one library: (srfi 41 primitive) and (srfi 41 derived) are parts of it.
+;;; SRFI 41: streams. Complete, as one library; (srfi 41 primitive) and (srfi 41 derived) are parts
+;;; of it.
 ;;;
-;;; A stream is a promise of stream-null or of a pair of promises: neither element nor rest is computed
-;;; before it is asked for, and each once. A chain of delays is forced in constant space, as R7RS says
-;;; of delay-force.
+;;; A stream is a promise of stream-null or of a pair of promises. Elements and rests are computed
+;;; when they are needed, and only once. A chain of delays is forced in constant space, as R7RS
+;;; requires of delay-force.
 
 (define-library (srfi 41)
   (import (scheme base) (scheme lazy))
@@ -18,7 +19,7 @@
     (define-record-type stream-type (make-stream promise) stream? (promise stream-promise))
     (define-record-type stream-pare-type (make-pare head tail) pare? (head pare-head) (tail pare-tail))
 
-    ;; A stream that another one will be.
+    ;; A stream whose computation is delayed.
     (define-syntax stream-lazy
       (syntax-rules ()
         ((_ expression) (make-stream (delay-force (promise-of expression))))))
@@ -236,8 +237,8 @@
       (stream-let loop ((base base))
         (if (test base) (stream-cons (f base) (loop (successor base))) stream-null)))
 
-    ;; (f seed) gives the next seed, and for each stream to make: (value) for an element, #f for none
-    ;; this time, () for the end.
+    ;; (f seed) returns the next seed, and for each stream to make: (value) for an element, #f for
+    ;; none in this step, () for the end.
     (define (stream-unfolds f seed)
       (check "stream-unfolds" procedure? f)
       (define results

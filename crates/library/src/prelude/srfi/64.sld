@@ -1,6 +1,7 @@
-;;; SRFI 64: test suites. Complete. The simple runner writes to the current output port what failed,
-;;; and the counts at the end; it writes no log file. A test's result list has test-name, source-form,
-;;; result-kind, and where they are known expected-value, actual-value, expected-error, actual-error.
+;;; SRFI 64: test suites. Complete. The simple runner writes failures to the current output port,
+;;; and at the end the counts. It writes no log file. The result list of a test has test-name,
+;;; source-form, result-kind, and if known expected-value, actual-value, expected-error,
+;;; actual-error.
 
 (define-library (srfi 64)
   (import (scheme base) (scheme case-lambda) (scheme eval) (scheme read)
@@ -47,7 +48,7 @@
       (groups groups set-groups!)
       (skip-specs skip-specs set-skip-specs!)
       (fail-specs fail-specs set-fail-specs!)
-      ;; What test-apply restricts to; #f for all.
+      ;; The specifiers of test-apply; #f for all tests.
       (run-specs run-specs set-run-specs!)
       (aux test-runner-aux-value test-runner-aux-value!))
 
@@ -65,7 +66,7 @@
     (define current #f)
     (define (test-runner-get)
       (or (runner) (error "test-runner-get: there is no current test runner")))
-    ;; What test-begin installed where no parameterize has bound a runner.
+    ;; The runner installed by test-begin if no parameterize has bound one.
     (define (runner) (or (test-runner-current) current))
 
     (define test-runner-factory (make-parameter test-runner-simple))
@@ -129,7 +130,7 @@
             ((exact-integer? x) (test-match-nth 1 x))
             ((string? x) (test-match-name x))
             (else (error "not a test specifier" x))))
-    ;; All are asked: those that count must see every test.
+    ;; All specifiers are called, because those that count must see every test.
     (define (matches specs runner) (map (lambda (spec) (spec runner)) specs))
     (define (any? list) (and (pair? list) (or (car list) (any? (cdr list)))))
     (define (all? list) (or (null? list) (and (car list) (all? (cdr list)))))
@@ -172,7 +173,7 @@
           (if (null? (cdr stack)) ((test-runner-on-final runner) runner))
           (if (list-ref group 5) (set! current #f)))))
 
-    ;; Whether a group of this name is to be run.
+    ;; Whether a group of this name is skipped.
     (define (group-skipped? name)
       (let ((runner (runner)))
         (and runner
@@ -195,7 +196,8 @@
         ((_ name body ... cleanup)
          (test-group name (dynamic-wind (lambda () #f) (lambda () body ...) (lambda () cleanup))))))
 
-    ;; Tests. A test is a procedure that runs the expression, notes values, and says whether it passed.
+    ;; Tests. A test is a procedure that runs the expression, records values, and returns whether it
+    ;; passed.
 
     (define (run-test name form test)
       (let* ((installed? (not (runner))) (runner (begin (if installed? (set! current (test-runner-create))) (test-runner-get))))

@@ -1,5 +1,5 @@
-//! Programs against the results they must give, on a machine without threads: the driver serves
-//! refills and collections itself.
+//! Programs and their expected results, on a machine without threads. The driver itself handles
+//! refills and collections.
 
 use crate::system::Options;
 use crate::system::forms::{Source, read_all};
@@ -33,7 +33,7 @@ impl Driver {
         driver
     }
 
-    /// Runs a text; the last value, or the message of what nobody handled.
+    /// Runs a text. Returns the last value, or the message of the unhandled exception.
     fn eval(&self, text: &str, name: &str) -> String {
         let source = Source::new(Arc::clone(&self.environment), read_all(text, name));
         let heap = Arc::clone(&self.kernel.heap);
@@ -340,7 +340,7 @@ fn large_procedures() {
 }
 
 #[test]
-fn calls_take_as_many_arguments_as_a_frame_holds() {
+fn calls_accept_as_many_arguments_as_a_frame_can_hold() {
     let driver = Driver::new(Limits::default());
     for count in [1, 47, 48, 57, 200, 201, 254, 255, 256, 257, 512, 5_000] {
         let each = |text: &str| (0..count).map(|i| text.replace('#', &i.to_string())).collect();

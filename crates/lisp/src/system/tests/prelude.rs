@@ -1,4 +1,4 @@
-//! Expressions and what they print, on a machine without threads.
+//! Expressions and their printed results, on a machine without threads.
 
 use crate::system::forms::{Source, read_all};
 use crate::system::kernel::{Kernel, lock};
@@ -57,7 +57,7 @@ impl Driver {
                 }
                 Exit::Finished => return Ok(machine.outcome().value()),
                 Exit::Uncaught => return Err(machine.outcome().value()),
-                // Nothing here allocates enough to need a collection.
+                // The expressions allocate too little to need a collection.
                 _ => {}
             }
         }
@@ -291,7 +291,7 @@ fn custom_hash_tables() {
         ("(hash-table-delete! t \"keY\")", "1"),
         ("(hash-table-empty? t)", "#t"),
         ("(let ((t (make-hash-table =))) (hash-table-set! t 1 'a) (hash-table-ref t 1.0))", "a"),
-        // All keys collide, and a key equals a hash.
+        // All keys have the same hash, and a key equals a hash.
         (
             "(define u (make-hash-table (lambda (a b) (= (modulo a 10) (modulo b 10))) (lambda (x) 7))) \
           (for-each (lambda (i) (hash-table-set! u i i)) (iota 25)) \
@@ -306,7 +306,7 @@ fn custom_hash_tables() {
     ]);
 }
 
-/// What the built-in libraries promise is there.
+/// Every name that a built-in library exports is defined.
 #[test]
 fn libraries_export_what_exists() {
     let driver = Driver::new();
