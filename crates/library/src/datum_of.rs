@@ -1,4 +1,4 @@
-//! From a value to a datum, for `eval`: programs are data.
+//! From a value to a datum, for `eval`.
 
 use kyocho_heap::heap::Mutator;
 use kyocho_heap::heap::object::Kind;
@@ -9,22 +9,23 @@ use kyocho_heap::text::bytes;
 use kyocho_heap::value::Value;
 use kyocho_syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
 
-/// How deep data nest in what `eval` takes; lists may be of any length.
+/// Most levels of nesting in an argument of `eval`. The length of lists is not limited.
 const NESTING_MAX: usize = 100_000;
-/// Steps of the conversion, two a part: a circular one ends here.
+/// Most steps of the conversion, two for each part. Ends the conversion of circular data.
 const STEPS_MAX: usize = 20_000_000;
 
 enum Step {
     Convert(Value),
-    /// What comes after so many items of a list, which lie on the results.
+    /// The rest of a list, after so many items that are on the result stack.
     Rest(Value, usize),
-    /// So many items lie on the results, and the tail above them.
+    /// A list: so many items are on the result stack, below its tail.
     List(usize),
-    /// A vector, of whose elements so many lie on the results.
+    /// A vector, of which so many elements are on the result stack.
     Elements(Value, usize),
 }
 
-/// The datum that writes `value`, which is kept. No recursion: a value may be nested deeper than the native stack.
+/// The datum for `value`, which is kept alive. Does not recurse, because a value may be nested
+/// deeper than the native stack allows.
 ///
 /// # Errors
 /// When the value is no program: circular, or nested too deeply; or as [`Mutator::pause`] tells.
@@ -32,7 +33,7 @@ pub fn datum_of(m: &mut Mutator, value: Value) -> Result<Datum> {
     let mut results = Vec::new();
     let converted = convert(m, value, &mut results);
     let datum = results.pop();
-    // What is long takes its time to go.
+    // Dropping long data takes time.
     m.apart(|| drop(results));
     match (converted, datum) {
         (Ok(()), Some(datum)) => Ok(datum),
@@ -44,7 +45,7 @@ pub fn datum_of(m: &mut Mutator, value: Value) -> Result<Datum> {
     }
 }
 
-/// Leaves the datum on the results.
+/// Leaves the datum on the result stack.
 fn convert(m: &mut Mutator, value: Value, results: &mut Vec<Datum>) -> Result<()> {
     let span = Span::default();
     let mut steps = vec![Step::Convert(value)];
@@ -85,7 +86,7 @@ fn convert(m: &mut Mutator, value: Value, results: &mut Vec<Datum>) -> Result<()
     Ok(())
 }
 
-/// Makes a list of so many of the last results, below its tail.
+/// Makes a list of the last `items` results below its tail.
 fn list(m: &mut Mutator, items: usize, results: &mut Vec<Datum>, steps: &[Step]) -> Result<()> {
     let span = Span::default();
     let mut list = results.pop().unwrap_or_else(|| Datum::nil(span));
@@ -105,7 +106,8 @@ fn list(m: &mut Mutator, items: usize, results: &mut Vec<Datum>, steps: &[Step])
     Ok(())
 }
 
-/// Between two parts: what is still to be converted may be taken out of where it was.
+/// A pause that keeps the values still to be converted, which may be removed from their containers
+/// meanwhile.
 fn pause(m: &mut Mutator, steps: &[Step]) -> Result<()> {
     let values = steps.iter().filter_map(|step| match step {
         Step::Convert(value) | Step::Rest(value, _) | Step::Elements(value, _) => Some(*value),
@@ -119,7 +121,7 @@ fn no_expression(value: Value) -> Raise {
     Raise::error("eval: this is no expression", vec![value])
 }
 
-/// What a value without parts writes.
+/// The datum for a value without parts.
 fn atom(value: Value) -> Result<DatumKind> {
     Ok(if value.is_nil() {
         DatumKind::Nil

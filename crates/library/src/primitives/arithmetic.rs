@@ -41,7 +41,7 @@ fn fold(
     fold_from(m, who, first, rest, operation)
 }
 
-/// Combines `first`, argument 1, with the rest from the left.
+/// Combines `first`, argument 1, with the other arguments from the left.
 fn fold_from(
     m: &mut Mutator,
     who: &'static str,
@@ -98,7 +98,8 @@ fn check_real(who: &'static str, i: usize, value: Value) -> Result<()> {
     Number::argument(who, i + 1, value).map(|_| ())
 }
 
-/// Whether each argument stands to the next as `holds` says. All are checked, even behind a false.
+/// Whether `holds` is true for each argument and the next. All arguments are checked, even after a
+/// false comparison.
 fn chain(who: &'static str, arguments: &[Value], holds: fn(Ordering) -> bool) -> Result {
     check_real(who, 0, arguments[0])?;
     let mut result = true;
@@ -109,7 +110,7 @@ fn chain(who: &'static str, arguments: &[Value], holds: fn(Ordering) -> bool) ->
     Ok(Value::boolean(result))
 }
 
-/// `(= z ...)`. All are checked, even behind a false.
+/// `(= z ...)`. All arguments are checked, even after a false comparison.
 fn all_same(_: &mut Mutator, arguments: &[Value]) -> Result {
     check("=", 0, arguments[0])?;
     let mut result = true;
@@ -119,7 +120,7 @@ fn all_same(_: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(Value::boolean(result))
 }
 
-/// The largest or smallest argument, inexact if any is; a NaN is contagious.
+/// The largest or smallest argument; inexact if any argument is, and a NaN if any argument is one.
 fn extreme(m: &mut Mutator, who: &'static str, arguments: &[Value], wanted: Ordering) -> Result {
     check_real(who, 0, arguments[0])?;
     let mut best = arguments[0];

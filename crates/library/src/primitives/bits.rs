@@ -1,4 +1,4 @@
-//! Bits of exact integers in two's complement without end (SRFI 151's names, and SRFI 60's).
+//! Bits of exact integers, in two's complement of unlimited length (names of SRFI 151 and SRFI 60).
 
 use super::Primitive;
 use super::call::Call;
@@ -77,7 +77,7 @@ fn shift(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     let n = big(call, 0)?;
     let distance = count.unsigned_abs();
     if count <= 0 {
-        // Beyond its length only the sign is left.
+        // Beyond the number's length only the sign remains.
         return store_big(m, &(n.clone() >> distance.min(n.bits() + 1)));
     }
     if n.bits() == 0 {
@@ -87,7 +87,7 @@ fn shift(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     store_big(m, &(n << distance))
 }
 
-/// One bits of a non-negative integer, zero bits of a negative one.
+/// The number of one bits of a non-negative integer, or of zero bits of a negative one.
 fn bit_count(_: &mut Mutator, arguments: &[Value]) -> Result {
     let n = big(Call::new("bit-count", arguments), 0)?;
     let n = if n.is_negative() { n.not() } else { n };

@@ -27,7 +27,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("string->utf8", 1, 3, string_to_utf8),
 ];
 
-/// Payload words before the bytes: the length.
+/// Offset of the first byte in the payload; the length precedes it.
 const BYTES_AT: usize = 8;
 
 /// The address of a bytevector's first byte.
@@ -39,7 +39,7 @@ pub(super) fn length(call: Call<'_>, i: usize) -> Result<usize> {
     call.value(i).bytevector_length().ok_or_else(|| call.wrong(i, "bytevector"))
 }
 
-/// The length of a bytevector that may be written.
+/// The length of a mutable bytevector.
 pub(super) fn mutable(call: Call<'_>, i: usize) -> Result<usize> {
     let length = length(call, i)?;
     if call.value(i).flags() & FLAG_IMMUTABLE == 0 {
@@ -56,7 +56,7 @@ pub(super) fn byte(call: Call<'_>, i: usize) -> Result<u8> {
 /// Bytes between two pauses.
 const PART_BYTES: usize = PART * BYTES_AT;
 
-/// The parts of a range of bytes.
+/// The slices of a range of bytes.
 fn byte_parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     parts_of(range, PART_BYTES)
 }
@@ -65,7 +65,7 @@ fn byte_parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 fn zeros(m: &mut Mutator, length: usize) -> Result {
     let words = 1 + length.div_ceil(BYTES_AT);
     let bytevector = if words > PART {
-        // Zero reads as the word of no byte.
+        // Zero is the word of no bytes.
         let new = m.begin(0, words)?;
         for part in parts(0..words) {
             Mutator::begin_words(new, part, Value::fixnum(0));
@@ -82,7 +82,7 @@ fn zeros(m: &mut Mutator, length: usize) -> Result {
     Ok(bytevector)
 }
 
-/// Copies bytes `range` of `from`, an argument, to `to` from `at` on.
+/// Copies bytes `range` of `from`, an argument, to `to` from index `at` on.
 fn copy_parts(
     m: &mut Mutator,
     to: Value,
@@ -132,7 +132,7 @@ fn byte_set(_: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(Value::UNSPECIFIED)
 }
 
-/// A new bytevector with a range of another.
+/// A new bytevector with a range of the bytes of another.
 fn slice(m: &mut Mutator, from: Value, range: Range<usize>) -> Result {
     let new = zeros(m, range.len())?;
     copy_parts(m, new, 0, from, range)?;
@@ -159,7 +159,7 @@ fn copy_into(m: &mut Mutator, arguments: &[Value]) -> Result {
         copy_parts(m, to, at, from, range)?;
         return Ok(Value::UNSPECIFIED);
     }
-    // What has been overwritten cannot be copied again.
+    // Overlapping ranges are copied in the direction that reads each byte before it is overwritten.
     let backward = at > range.start;
     for part in byte_parts(0..range.len()) {
         let start = if backward { range.len() - part.end } else { part.start };

@@ -1,5 +1,5 @@
-//! A primitive's arguments, checked one by one: complaints name the procedure, the position, what
-//! was expected and what came.
+//! A primitive's arguments and their checks. Errors name the procedure, the position, what was
+//! expected, and the argument.
 
 use core::ops::Range;
 use kyocho_heap::heap::Mutator;
@@ -31,13 +31,13 @@ impl<'a> Call<'a> {
         self.arguments.len()
     }
 
-    /// Argument `i` (from 0), which the count of arguments says is there.
+    /// Argument `i` (from 0), which exists by the checked number of arguments.
     #[inline]
     pub(crate) fn value(self, i: usize) -> Value {
         self.arguments[i]
     }
 
-    /// Argument `i`, where it was given.
+    /// Argument `i`, if it was passed.
     #[inline]
     pub(crate) fn optional(self, i: usize) -> Option<Value> {
         self.arguments.get(i).copied().filter(|&value| value != Value::ABSENT)
@@ -53,7 +53,7 @@ impl<'a> Call<'a> {
         Raise::out_of_range(self.who, i + 1, self.arguments[i], bound)
     }
 
-    /// An exact integer that fits the tagged word.
+    /// An exact integer in the range of fixnums.
     #[inline]
     pub(crate) fn fixnum(self, i: usize) -> Result<i64> {
         self.value(i).as_fixnum().ok_or_else(|| self.wrong(i, "exact integer"))
@@ -84,7 +84,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The range that arguments `i` and `i + 1` give in something of `length`: both optional.
+    /// The range in an object of `length` given by arguments `i` and `i + 1`, both optional.
     pub(crate) fn range(self, i: usize, length: usize) -> Result<Range<usize>> {
         let start = match self.optional(i) {
             Some(_) => self.bound(i, 0, length)?,
@@ -120,7 +120,7 @@ impl<'a> Call<'a> {
         Text::of(self.value(i)).ok_or_else(|| self.wrong(i, "string"))
     }
 
-    /// A string that may be written.
+    /// A mutable string.
     pub(crate) fn mutable_text(self, i: usize) -> Result<Text> {
         let text = self.text(i)?;
         if text::is_mutable(self.value(i)) {
@@ -130,7 +130,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A string as a Rust one.
+    /// A string as a Rust string.
     pub(crate) fn string(self, i: usize) -> Result<String> {
         self.text(i).map(Text::to_rust)
     }
@@ -141,15 +141,16 @@ impl<'a> Call<'a> {
         self.value(i).vector_length().ok_or_else(|| self.wrong(i, "vector"))
     }
 
-    /// The elements of a proper list: what a [pause](kyocho_heap::heap::pause) that follows must hold.
+    /// The elements of a proper list. A [pause](kyocho_heap::heap::pause) that follows must keep
+    /// them.
     ///
     /// # Errors
-    /// It is none; or as [`Mutator::pause`] tells.
+    /// It is not one; or as [`Mutator::pause`].
     pub(crate) fn list(self, m: &mut Mutator, i: usize) -> Result<Vec<Value>> {
         let length = self.list_length(m, i)?;
         let mut elements = Vec::with_capacity(length);
         let mut rest = self.value(i);
-        // Bounded by the length found: another thread may be lengthening the list.
+        // Bounded by the measured length, because another thread may be extending the list.
         while let (true, Some((car, cdr))) = (elements.len() < length, rest.uncons()) {
             elements.push(car);
             rest = cdr;
@@ -165,7 +166,7 @@ impl<'a> Call<'a> {
     /// The length of a proper list.
     ///
     /// # Errors
-    /// It is none; or as [`Mutator::pause`] tells.
+    /// It is not one; or as [`Mutator::pause`].
     pub(crate) fn list_length(self, m: &mut Mutator, i: usize) -> Result<usize> {
         super::lists::length(m, self.value(i))?.ok_or_else(|| self.wrong(i, "proper list"))
     }

@@ -61,7 +61,8 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
 ];
 
-/// The zero of every run of ten decimal digits (Unicode's Nd), in order. From `UnicodeData.txt` 16.0.
+/// The zero of each sequence of ten decimal digits (Unicode's Nd), in order. From `UnicodeData.txt`
+/// 16.0.
 const ZEROS: &[u32] = &[
     0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66,
     0xde6, 0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90,

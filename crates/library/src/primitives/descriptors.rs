@@ -1,4 +1,5 @@
-//! Files as open descriptors, fifos, owners and times: what SRFI 170 has besides names and folders.
+//! Files as open descriptors, fifos, owners and times: the parts of SRFI 170 other than names and
+//! folders.
 
 use super::Primitive;
 use super::call::Call;
@@ -37,7 +38,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("file-space", 1, space),
 ];
 
-/// The flags of `open-file`, which programs add to each other.
+/// The flags of `open-file`, which programs add up.
 const FLAGS: [(i64, OFlags); 5] = [
     (1, OFlags::APPEND),
     (2, OFlags::CREATE),
@@ -47,7 +48,7 @@ const FLAGS: [(i64, OFlags); 5] = [
 ];
 const FLAGS_MAX: i64 = 31;
 
-/// What a port is to carry, and which way.
+/// The content and the directions of a port.
 #[derive(Clone, Copy)]
 struct PortType {
     content: Content,
@@ -76,7 +77,7 @@ fn port_type(call: Call<'_>, i: usize) -> Result<PortType> {
     Ok(PortType { content, way })
 }
 
-/// When an output port passes on what is written.
+/// When an output port is flushed.
 fn buffer_mode(call: Call<'_>, i: usize) -> Result<Flush> {
     if call.optional(i).is_none() {
         return Ok(Flush::WhenFull);
@@ -89,7 +90,7 @@ fn buffer_mode(call: Call<'_>, i: usize) -> Result<Flush> {
     }
 }
 
-/// A port's file, and its place among its user's open ports; twice where the port reads and writes.
+/// A port's file and its count among the user's open ports; twice if the port reads and writes.
 type Ends = ((OwnedFd, Option<Held>), Option<(OwnedFd, Option<Held>)>);
 
 fn ends(
@@ -145,7 +146,8 @@ fn open_file(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(m.complete_outside(place, port(path, ends, port_type, flush)))
 }
 
-/// `(fd->port number type [buffering])`: over a second descriptor of what the process has under this number.
+/// `(fd->port number type [buffering])`: a port over a new descriptor of the process's open file
+/// with this number.
 fn port_of_descriptor(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("fd->port", arguments);
     let number = i32::try_from(call.fixnum(0)?).ok().filter(|number| *number >= 0);
@@ -160,14 +162,14 @@ fn port_of_descriptor(m: &mut Mutator, arguments: &[Value]) -> Result {
     store(m, port(path, ends, port_type, flush))
 }
 
-/// A second descriptor of what the process has under this number, asked for as if it were another process's: so that nobody
-/// need believe that the number is an open file.
+/// A new descriptor of the process's open file with this number. It is requested as if the file
+/// belonged to another process, so the number need not be valid.
 fn second_descriptor(number: i32) -> rustix::io::Result<OwnedFd> {
     let this = process::pidfd_open(process::getpid(), PidfdFlags::empty())?;
     process::pidfd_getfd(this, number, PidfdGetfdFlags::empty())
 }
 
-/// Has the host change the file that argument 0 names.
+/// Makes the host change the file that argument 0 names.
 fn change(
     m: &mut Mutator,
     call: Call<'_>,
@@ -187,12 +189,12 @@ fn create_fifo(m: &mut Mutator, arguments: &[Value]) -> Result {
     change(m, call, |path| fs::mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(mode), 0))
 }
 
-/// A number of a user or a group; none where it is to stay.
+/// The number of a user or a group; `None` if it stays unchanged.
 fn owner(call: Call<'_>, i: usize) -> Result<Option<u32>> {
     if call.value(i) == Value::FALSE {
         return Ok(None);
     }
-    // The last number means "unchanged" to the host.
+    // The highest number means "unchanged" to the host.
     let number = u32::try_from(call.fixnum(i)?).ok().filter(|&number| number != u32::MAX);
     number.map(Some).ok_or_else(|| call.outside(i, "0 <= number < 2^32 - 1"))
 }
@@ -204,7 +206,7 @@ fn set_owner(m: &mut Mutator, arguments: &[Value]) -> Result {
     change(m, call, |path| fs::chown(path, uid.map(Uid::from_raw), gid.map(Gid::from_raw)))
 }
 
-/// A time in seconds, `now`, or `#f` where it is to stay.
+/// A time in seconds, `now`, or `#f` if it stays unchanged.
 fn time(call: Call<'_>, i: usize) -> Result<Timespec> {
     let value = call.value(i);
     if value == Value::FALSE {
@@ -236,7 +238,7 @@ fn set_times(m: &mut Mutator, arguments: &[Value]) -> Result {
     change(m, call, |path| fs::utimensat(CWD, path, &times, AtFlags::empty()))
 }
 
-/// `(file-space path-or-port)`: bytes that whoever runs the process may still write there.
+/// `(file-space path-or-port)`: bytes that are available there to the user that runs the process.
 fn space(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("file-space", arguments);
     let (path, asked) = match file_of_port(m, call)? {

@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Primitive] = &[
         let ephemeron = ephemeron(Call::new("ephemeron-broken?", a))?;
         Ok(Value::boolean(ephemeron.ephemeron_is_broken()))
     }),
-    // Its argument was reachable until it was called: that is all it is for.
+    // Its only purpose is to keep its argument reachable up to this call.
     Primitive::exactly("reference-barrier", 1, |_, _| Ok(Value::UNSPECIFIED)),
 ];
 

@@ -1,4 +1,4 @@
-//! `eq?`, `eqv?`, `equal?`, hashes, and what is not of one type: procedures, the end of a file.
+//! `eq?`, `eqv?`, `equal?`, hashes, and predicates that belong to no single type.
 
 use super::Primitive;
 use super::call::Call;
@@ -40,10 +40,11 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::at_least("void", 0, |_, _| Ok(Value::UNSPECIFIED)),
 ];
 
-/// Bits of what hash functions give: `hash-bound` of SRFI 128, where products with small numbers are fixnums still.
+/// Bits of hash values: `hash-bound` of SRFI 128. Their products with small numbers are still
+/// fixnums.
 const HASH_BITS: u32 = 48;
 
-/// A hash as a non-negative fixnum, below argument 1 where that is given.
+/// A hash as a non-negative fixnum, below argument 1 if it was passed.
 fn hash(who: &'static str, arguments: &[Value], hash: u64) -> Result {
     let call = Call::new(who, arguments);
     let hash = (hash >> (u64::BITS - HASH_BITS)) as i64;
@@ -54,12 +55,13 @@ fn hash(who: &'static str, arguments: &[Value], hash: u64) -> Result {
     }
 }
 
-/// `(%wrong-type who position expected got)`: the prelude's complaint, in the primitives' words.
+/// `(%wrong-type who position expected got)`: raises the primitives' error for a wrong type, from
+/// the prelude.
 fn wrong_type(_: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("%wrong-type", arguments);
     let who = call.symbol(0)?.name();
     let position = call.count_at(1)?;
-    // Interned, so that it lives as long as the complaint wants; the prelude has but a few.
+    // Interned, because the error needs a text that lives long enough. The prelude uses only a few.
     let expected = Symbol::intern(&call.string(2)?).name();
     Err(Raise::wrong_type(who, position, expected, arguments[3]))
 }

@@ -1,5 +1,5 @@
-//! Files as the host keeps them: names, links, folders, modes (the core of SRFI 170). What reads and
-//! writes them is in `ports`.
+//! Files as named by the host: names, links, folders, modes (the core of SRFI 170). Reading and
+//! writing is in `ports`.
 
 use super::Primitive;
 use super::call::Call;
@@ -65,12 +65,12 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("pid", 0, |_, _| Ok(Value::fixnum(std::process::id().into()))),
 ];
 
-/// Bits of a mode that `chmod` sets.
+/// The mode bits that `chmod` can set.
 const MODE_MAX: i64 = 0o7777;
-/// Names that are tried for a file that nobody has.
+/// Most names that are tried for a new temporary file.
 const TEMPORARY_NAMES_MAX: u32 = 10_000;
 
-/// What the host says about the path that is argument 0.
+/// Runs a host operation on the path in argument 0.
 fn ask<T>(m: &mut Mutator, call: Call<'_>, act: impl FnOnce(&str) -> io::Result<T>) -> Result<T> {
     let path = call.string(0)?;
     permit(m, call.who(), &path)?;
@@ -114,13 +114,13 @@ fn truncate_file(m: &mut Mutator, arguments: &[Value]) -> Result {
         return Ok(Value::UNSPECIFIED);
     }
     on_path(m, call, |path| {
-        // A named pipe, which nobody may ever read, is refused, not waited for.
+        // A named pipe without a reader is refused, because opening it would block.
         let file = descriptor::open(&CString::new(path)?, Access::Change)?;
         File::from(file).set_len(bytes)
     })
 }
 
-/// `(directory-files path [dot-files?])`: names, in the order of the alphabet, `.` and `..` never.
+/// `(directory-files path [dot-files?])`: names in alphabetical order, without `.` and `..`.
 fn directory_files(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("directory-files", arguments);
     let with_dots = call.optional(1).is_some_and(Value::is_true);
@@ -140,7 +140,7 @@ fn directory_files(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(list.finish())
 }
 
-/// The file of the port that is argument 0, and its name; none where that is no port.
+/// The file of the port in argument 0, and its name; `None` if the argument is not a port.
 pub(super) fn file_of_port(m: &mut Mutator, call: Call<'_>) -> Result<Option<(String, File)>> {
     let Some(port) = call.value(0).as_foreign::<Port>() else { return Ok(None) };
     permit(m, call.who(), port.name())?;
@@ -148,8 +148,8 @@ pub(super) fn file_of_port(m: &mut Mutator, call: Call<'_>) -> Result<Option<(St
     Ok(Some((port.name().to_owned(), file.into())))
 }
 
-/// `(file-status path follow-links?)`: kind, device, inode, mode, links, user, group, device it
-/// stands for, size, block size, blocks, times of access, modification and change in seconds.
+/// `(file-status path follow-links?)`: kind, device, inode, mode, links, user, group, number of the
+/// special device, size, block size, blocks; times of access, modification and change in seconds.
 fn file_status(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("file-status", arguments);
     let follow = call.value(1).is_true();

@@ -1,4 +1,5 @@
-//! Flame graphs: folded stacks (a line a stack, its parts between semicolons, then a count), drawn by `inferno` as SVG.
+//! Flame graphs from folded stacks, drawn by `inferno` as SVG. Each line is a stack, its parts
+//! separated by semicolons, and a count.
 
 use super::Primitive;
 use super::call::Call;
@@ -10,7 +11,7 @@ use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[Primitive::exactly("%flame-graph", 1, flame_graph)];
 
-/// The longest text that is drawn: drawing cannot be interrupted.
+/// Most bytes of input, because drawing cannot be interrupted.
 const FOLDED_BYTES_MAX: usize = 1 << 20;
 
 fn flame_graph(m: &mut Mutator, arguments: &[Value]) -> Result {

@@ -1,4 +1,4 @@
-//! What `(kyocho guardian)` is made of.
+//! The primitives of `(kyocho guardian)`.
 
 use super::Primitive;
 use super::call::Call;

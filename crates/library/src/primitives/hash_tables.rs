@@ -1,4 +1,5 @@
-//! Hash tables, as the prelude sees them: SRFI 69 and 125 are written there, over these.
+//! Hash tables as the prelude uses them. SRFI 69 and 125 are written in the prelude on top of these
+//! primitives.
 
 use super::Primitive;
 use super::call::Call;
@@ -27,7 +28,7 @@ pub(super) const TABLE: &[Primitive] = &[
         Ok(Value::boolean(equivalence == Some(Equivalence::Custom)))
     }),
     Primitive::exactly("%hash-table-procedures", 1, |_, a| Ok(hash_table::procedures(a[0]))),
-    // A custom table looks empty from here: the prelude looks again.
+    // A custom table looks empty to this primitive; the prelude then searches it.
     Primitive::exactly("%hash-table-ref", 3, |_, a| {
         let table = table(Call::new("hash-table-ref", a))?;
         Ok(table.get(a[1]).filter(|_| !table.is_custom()).unwrap_or(a[2]))
@@ -73,7 +74,7 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
 ];
 
-/// The table that is argument 0, locked, where argument 1 may be a key of it.
+/// The table in argument 0, locked, if argument 1 may be a key of it.
 fn table(call: Call<'_>) -> Result<Table> {
     let key = call.optional(1);
     if hash_table::equivalence(call.value(0)) == Some(Equivalence::String)
@@ -88,8 +89,9 @@ const WEAK_KEYS: &str = "weak-keys";
 const WEAK_VALUES: &str = "weak-values";
 const WEAK_BOTH: &str = "weak-keys-and-values";
 
-/// `(%make-hash-table equivalence procedures capacity weakness)`; the equivalence is one of the symbols
-/// `eqv`, `equal`, `string`, `custom`, the weakness `weak-keys`, `weak-values`, `weak-keys-and-values` or `#f`.
+/// `(%make-hash-table equivalence procedures capacity weakness)`; the equivalence is one of the
+/// symbols `eqv`, `equal`, `string`, `custom`, the weakness `weak-keys`, `weak-values`,
+/// `weak-keys-and-values` or `#f`.
 fn make(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("make-hash-table", arguments);
     let equivalence = match call.symbol(0)?.name() {
@@ -112,7 +114,7 @@ fn make(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(table)
 }
 
-/// Whether it was set: not in a custom table, where the prelude does it.
+/// Returns whether the value was set. In a custom table it is not; the prelude does that.
 fn set(m: &mut Mutator, arguments: &[Value]) -> Result {
     let mut table = table(Call::new("hash-table-set!", arguments))?;
     if table.is_custom() {

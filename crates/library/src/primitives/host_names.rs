@@ -1,7 +1,9 @@
-//! What names of hosts stand for. The C library looks them up, for seconds where no server answers, and cannot be interrupted: so a kernel thread of its own does, which is left
-//! to itself where the thread that asked is wanted for something else.
+//! Addresses of host names. The C library looks them up. That takes seconds if no server answers,
+//! and cannot be interrupted. So a separate kernel thread does it. If the requesting thread must
+//! stop, the kernel thread continues alone.
 //!
-//! **Invariant:** a look-up counts among its account's sockets until it is over, whoever still waits for it; and there are [`LOOK_UPS_MAX`] at a time at most.
+//! **Invariant:** a look-up counts as one of its account's sockets until it is over, even if no
+//! thread waits for it any more. At most [`LOOK_UPS_MAX`] run at a time.
 
 use crate::port::waiting;
 use crate::session::has_request;
@@ -18,12 +20,12 @@ use std::net::ToSocketAddrs;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Most look-ups at a time, of all users together.
+/// Most concurrent look-ups of all users.
 const LOOK_UPS_MAX: usize = 64;
 
 static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
 
-/// A look-up that counts.
+/// A counted look-up.
 struct Place {
     _held: Option<Held>,
 }
@@ -44,16 +46,18 @@ impl Drop for Place {
     }
 }
 
-/// Where a look-up leaves what it found.
+/// The result of a look-up, shared with the requesting thread.
 struct Outcome {
     found: Mutex<io::Result<Vec<SocketAddr>>>,
     over: Event,
 }
 
-/// Where `host`, a name or a number, and `port` lead; `held` is the caller's place among its account's sockets.
+/// The addresses of `host`, a name or a number, and `port`. `held` is the count among the account's
+/// sockets.
 ///
 /// # Errors
-/// What the C library says; `Interrupted`: the running thread is wanted for something else; too many look-ups, no kernel thread, no descriptor.
+/// The C library's error; `Interrupted` if the running thread must stop; too many look-ups; no
+/// kernel thread or descriptor available.
 pub(super) fn look_up(
     m: &mut Mutator,
     host: &str,
@@ -71,7 +75,7 @@ pub(super) fn look_up(
         let found = find(&host, port);
         *theirs.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
         drop(place);
-        // An event counter takes every notification.
+        // An event counter accepts every notification.
         let _ = theirs.over.notify();
     })?;
     loop {

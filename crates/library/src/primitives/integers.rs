@@ -1,4 +1,4 @@
-//! Integer division in its kinds, parity, divisors, roots.
+//! Integer division in its variants, parity, divisors, roots.
 
 use super::Primitive;
 use super::call::Call;
@@ -54,7 +54,7 @@ fn fold(
     unit: Value,
     operation: fn(&mut Mutator, usize, Value, Value) -> Result,
 ) -> Result {
-    // Starting from the unit checks a single argument too and takes its magnitude.
+    // Starting with the unit also checks a single argument and takes its magnitude.
     let mut result = unit;
     for (i, &argument) in arguments.iter().enumerate() {
         result = operation(m, i, result, argument)?;
@@ -62,7 +62,7 @@ fn fold(
     Ok(result)
 }
 
-/// Root and rest as a pair; the prelude makes two values of it.
+/// Root and remainder as a pair. The prelude returns them as two values.
 fn exact_integer_sqrt(m: &mut Mutator, arguments: &[Value]) -> Result {
     let (root, rest) = number::exact_integer_sqrt(m, arguments[0])?;
     let root = root.store(m)?;

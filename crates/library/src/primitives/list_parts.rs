@@ -1,4 +1,4 @@
-//! Parts of lists: the `c...r` family, and SRFI 1's selectors that call no procedure.
+//! Parts of lists: the `c...r` family, and SRFI 1's selectors without procedure arguments.
 
 use super::Primitive;
 use super::call::Call;
@@ -9,7 +9,7 @@ use kyocho_heap::number;
 use kyocho_heap::raise::Result;
 use kyocho_heap::value::Value;
 
-/// A primitive that follows the letters of its name from the right, as Lisp does since 1958.
+/// A primitive that applies the letters of its name from the right.
 macro_rules! path {
     ($name:literal) => {
         Primitive::exactly($name, 1, |_, a| follow($name, a))
@@ -129,7 +129,8 @@ fn shape(m: &mut Mutator, list: Value) -> Result<Shape> {
     }
 }
 
-/// The pairs of a list that is not circular: what a [pause](kyocho_heap::heap::pause) that follows must hold.
+/// The pairs of a list that is not circular. A [pause](kyocho_heap::heap::pause) that follows must
+/// keep them.
 fn pairs(m: &mut Mutator, call: Call<'_>) -> Result<Vec<Value>> {
     if shape(m, call.value(0))? == Shape::Circular {
         return Err(call.wrong(0, "list without a cycle"));
@@ -179,7 +180,7 @@ fn take(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     Ok(result.finish())
 }
 
-/// The place of the last argument-1 elements among the pairs of argument 0.
+/// The index, among the pairs of argument 0, where the last argument-1 elements begin.
 fn from_right(call: Call<'_>, length: usize) -> Result<usize> {
     let count = call.bound(1, 0, length)?;
     Ok(length - count)
@@ -217,12 +218,12 @@ fn append_reverse(m: &mut Mutator, arguments: &[Value]) -> Result {
 
 fn concatenate(m: &mut Mutator, arguments: &[Value]) -> Result {
     let lists = Call::new("concatenate", arguments).list(m, 0)?;
-    // Another thread may take them out of the list that they are in.
+    // Another thread may remove them from the list that contains them.
     m.keeping(&lists, |m| append(m, "concatenate", &lists))
 }
 
-/// `(iota count [start [step]])`: each element is start + i * step, not a running sum, so flonums do
-/// not drift.
+/// `(iota count [start [step]])`. Each element is start + i * step rather than a running sum, so
+/// errors of flonums do not accumulate.
 fn iota(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("iota", arguments);
     let count = call.count_at(0)?;

@@ -1,7 +1,8 @@
-//! Looking for an element of a list: `member`, `assoc` and their like.
+//! Searching a list for an element: `member`, `assoc` and similar procedures.
 //!
-//! Comparing by `equal?` takes as long as the things compared are, so a search by it does a bounded part of the list at a time: the
-//! prelude calls for the next part, and between two calls the thread may be interrupted and garbage collected.
+//! A comparison with `equal?` takes time proportional to the size of the objects. So one call
+//! searches only a bounded part of the list. The prelude calls again for the next part. Between two
+//! calls the thread may be interrupted, and collections may run.
 
 use super::Primitive;
 use super::call::Call;
@@ -30,14 +31,14 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
 ];
 
-/// What a part may cost: a millisecond or less, where an element without parts costs one.
+/// Most work in one part: a millisecond or less. Comparing an element without parts costs 1.
 const PART_COST: usize = 1 << 16;
-/// Bytes of a string or bytevector that are compared for one.
+/// Bytes of a string or bytevector that cost as much as one comparison.
 const BYTES_AT_A_TIME: usize = 64;
-/// What a pair or vector is taken to cost: nobody knows before.
+/// Assumed cost of a pair or vector, whose size is not known in advance.
 const NESTED_COST: usize = 64;
 
-/// How many elements a part has that is searched for `key`.
+/// How many elements one part of a search for `key` has.
 fn elements_max(key: Value) -> usize {
     let bytes = Text::of(key).map(Text::length).or_else(|| key.bytevector_length());
     let cost = match bytes {
@@ -48,7 +49,7 @@ fn elements_max(key: Value) -> usize {
     (PART_COST / cost).max(1)
 }
 
-/// The places of a list, one after the other, until it comes back to one: then, and where it is improper, an error.
+/// A walk over the pairs of a list. A circular list and an improper one are errors.
 struct Walk<'m> {
     rest: Unrooted<'m>,
     slow: Unrooted<'m>,
@@ -60,7 +61,7 @@ impl<'m> Walk<'m> {
         Self { rest: list, slow: list, steps: 0 }
     }
 
-    /// The next place, with what stands there.
+    /// The next pair and its car.
     fn step(&mut self) -> Option<(Unrooted<'m>, Unrooted<'m>)> {
         let place = self.rest;
         let (car, cdr) = place.uncons()?;
@@ -75,17 +76,17 @@ impl<'m> Walk<'m> {
         Some((place, car))
     }
 
-    /// Whether it is time for a pause.
+    /// Whether a pause is due.
     const fn is_due(&self) -> bool {
         self.steps.is_multiple_of(PART)
     }
 
-    /// What a pause must keep to go on with it.
+    /// The values that a pause must keep.
     const fn kept(&self) -> [Kept; 2] {
         [self.rest.kept(), self.slow.kept()]
     }
 
-    /// It goes on behind a pause, after so many steps.
+    /// Continues a walk after a pause and `steps` steps.
     const fn of([rest, slow]: [Unrooted<'m>; 2], steps: usize) -> Self {
         Self { rest, slow, steps }
     }
@@ -95,7 +96,8 @@ impl<'m> Walk<'m> {
     }
 }
 
-/// The first tail whose car is the `same` as argument 0; `#f`; or after so many elements their number.
+/// The first tail whose car is the `same` as argument 0; `#f` if there is none; or the number of
+/// elements searched, if the part ends first.
 fn member(
     m: &mut Mutator,
     call: Call<'_>,
@@ -119,7 +121,8 @@ fn member(
     if walk.is_at_end() { Ok(Value::FALSE) } else { Err(call.wrong(1, "proper list")) }
 }
 
-/// The first pair of an association list whose car is the `same` as argument 0; `#f`; or after so many elements their number.
+/// The first pair of an association list whose car is the `same` as argument 0; `#f` if there is
+/// none; or the number of elements searched, if the part ends first.
 fn association(
     m: &mut Mutator,
     call: Call<'_>,

@@ -1,6 +1,7 @@
 //! Pairs and lists.
 //!
-//! Every walk ends on circular lists: by Floyd's two fingers, or by a length measured first.
+//! Every walk terminates on circular lists: by Floyd's cycle detection, or because the length is
+//! measured first.
 
 use super::Primitive;
 use super::call::Call;
@@ -36,10 +37,10 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("list-copy", 1, list_copy),
 ];
 
-/// The length of a proper list; none for an improper or circular one.
+/// The length of a proper list; `None` for an improper or circular one.
 ///
 /// # Errors
-/// As [`Mutator::pause`] tells.
+/// As [`Mutator::pause`].
 pub(crate) fn length(m: &mut Mutator, list: Value) -> Result<Option<usize>> {
     let [mut fast, mut slow] = [m.unrooted(list); 2];
     let mut count = 0;
@@ -52,7 +53,7 @@ pub(crate) fn length(m: &mut Mutator, list: Value) -> Result<Option<usize>> {
                 }
                 count += 1;
             }
-            // Somebody may be cutting the list.
+            // Another thread may be shortening the list.
             let Some(next) = slow.cdr() else { return Ok(None) };
             slow = next;
             if fast == slow {
@@ -64,7 +65,7 @@ pub(crate) fn length(m: &mut Mutator, list: Value) -> Result<Option<usize>> {
     }
 }
 
-/// A list being built from the front; only between pauses, which keep it.
+/// Builds a list from the front. Valid only between two pauses, which must keep it.
 #[derive(Debug)]
 pub(crate) struct Builder<'m> {
     head: Unrooted<'m>,
@@ -85,19 +86,19 @@ impl<'m> Builder<'m> {
     }
 
     fn link(&mut self, rest: Unrooted<'m>) {
-        // The last cell is a pair of our own, or there is none yet.
+        // The last cell is a mutable pair made here, or there is none yet.
         if !self.last.value().set_cdr(rest.value()) {
             self.head = rest;
         }
     }
 
-    /// What a pause must keep to go on with it.
+    /// The values that a pause must keep.
     pub(crate) fn kept(&self) -> [Kept; 2] {
-        // The last cell too: what somebody else was given of the list may have been cut.
+        // The last cell is kept too, because another thread may have cut the list before it.
         [self.head.kept(), self.last.kept()]
     }
 
-    /// What a pause has kept.
+    /// Continues with the values that a pause has kept.
     pub(crate) const fn of([head, last]: [Unrooted<'m>; 2]) -> Self {
         Self { head, last }
     }
@@ -106,7 +107,7 @@ impl<'m> Builder<'m> {
         self.head.value()
     }
 
-    /// The list, ending in `tail`.
+    /// The list, with `tail` after its last element.
     pub(crate) fn finish_with(mut self, tail: Unrooted<'m>) -> Value {
         self.link(tail);
         self.finish()
@@ -127,7 +128,7 @@ fn set_cdr(_: &mut Mutator, arguments: &[Value]) -> Result {
     Err(no_mutable_pair(Call::new("set-cdr!", arguments)))
 }
 
-/// Argument 0 is no pair, or one of a literal.
+/// The error for argument 0 that is not a mutable pair.
 #[cold]
 fn no_mutable_pair(call: Call<'_>) -> Raise {
     call.wrong(0, if call.value(0).is_pair() { "mutable pair" } else { "pair" })
@@ -153,11 +154,13 @@ fn length_of(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(Value::fixnum(count as i64))
 }
 
-/// Copies all lists but the last, which may be anything and is shared. Who calls keeps them.
+/// Copies all lists but the last, which may be any object and is shared. The caller keeps the lists
+/// alive.
 pub(super) fn append(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     let call = Call::new(who, arguments);
     let Some((&last, lists)) = arguments.split_last() else { return Ok(Value::NIL) };
-    // All of them before the first is copied: a pause meanwhile would not know of the copy.
+    // All lengths are measured before the first copy, because the pauses in between would not keep
+    // the copy alive.
     let (one, several);
     let counts: &[usize] = if let [_] = lists {
         one = [call.list_length(m, 0)?];
@@ -190,7 +193,8 @@ fn reverse(m: &mut Mutator, arguments: &[Value]) -> Result {
     reverse_onto(m, Call::new("reverse", arguments), Value::NIL)
 }
 
-/// The elements of the list that argument 0 is, the last first, and then `result`, an argument too or no object.
+/// The elements of the list in argument 0, the last first, followed by `result`, which is an
+/// argument or not an object.
 pub(super) fn reverse_onto(m: &mut Mutator, call: Call<'_>, result: Value) -> Result {
     let count = call.list_length(m, 0)?;
     let [mut result, mut rest] = [m.unrooted(result), m.unrooted(call.value(0))];
@@ -206,8 +210,8 @@ pub(super) fn reverse_onto(m: &mut Mutator, call: Call<'_>, result: Value) -> Re
     Ok(result.value())
 }
 
-/// Parts of a list that are stepped down before it is looked at for a cycle: no memory holds a list so much longer that
-/// looking costs more than it saves.
+/// Parts of a list to walk before it is checked for a cycle. No memory could contain so long a list
+/// that the check would not pay.
 const fn parts_before_cycle_check() -> usize {
     if cfg!(test) { 2 } else { 1 << 10 }
 }
@@ -221,7 +225,8 @@ pub(super) fn tail(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> R
         for i in part {
             rest = rest.cdr().ok_or_else(|| too_short(call, i))?;
         }
-        // From the argument on, which the frame keeps: what is behind may be cut off while it is measured.
+        // Measured from the argument, which the frame keeps, because the part ahead may be cut off
+        // meanwhile.
         let kept = [rest.kept()];
         let spared = if number == parts_before_cycle_check() {
             let (spared, length) = m.keeping_over(kept, |m| length(m, arguments[0]))?;
@@ -258,7 +263,8 @@ fn list_set(m: &mut Mutator, arguments: &[Value]) -> Result {
     Err(too_short(call, call.count_at(1).unwrap_or(0)))
 }
 
-/// A copy of the spine; what is no pair at the end is shared, a circular list is refused.
+/// A copy of the list's pairs. A final object that is not a pair is shared; a circular list is
+/// refused.
 fn list_copy(m: &mut Mutator, arguments: &[Value]) -> Result {
     let mut result = Builder::new();
     let [mut slow, mut rest] = [m.unrooted(arguments[0]); 2];

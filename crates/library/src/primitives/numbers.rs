@@ -1,4 +1,4 @@
-//! What a number is, and numbers as text.
+//! Predicates of numbers, and numbers as text.
 
 use super::Primitive;
 use super::call::Call;
@@ -80,7 +80,7 @@ fn exactness(who: &'static str, arguments: &[Value], exact: bool) -> Result {
     Ok(Value::boolean(number::parts(value).0.as_flonum().is_none() == exact))
 }
 
-/// Whether a part of a number, itself where it is real, is a flonum for which `test` holds.
+/// Whether `test` is true for a flonum that is the number itself, or a part of a complex number.
 fn has_part(who: &'static str, arguments: &[Value], test: fn(f64) -> bool) -> Result {
     let value = arguments[0];
     if !number::is_number(value) {

@@ -1,4 +1,4 @@
-//! Opening, closing and asking about ports; files as names.
+//! Opening, closing and querying ports; files by name.
 
 use super::Primitive;
 use super::call::Call;
@@ -103,7 +103,7 @@ fn is_open(
     port.is_open(m, direction).map(Value::boolean)
 }
 
-/// Closes one end, or all that the port has.
+/// Closes one end, or all ends of the port.
 fn close(
     m: &mut Mutator,
     who: &'static str,
@@ -139,17 +139,17 @@ fn port_parameter(m: &mut Mutator, arguments: &[Value]) -> Result {
     parameter(m, role, arguments[1])
 }
 
-/// A file that was opened, and its place among its user's open ports.
+/// An open file, with its count among its user's open ports.
 pub(super) struct Opened {
     pub(super) path: String,
     pub(super) file: OwnedFd,
     pub(super) held: Option<Held>,
-    /// Where its port will be.
+    /// The object that will become its port.
     pub(super) place: Value,
 }
 
 impl Opened {
-    /// The port of the file.
+    /// Makes the port of the file.
     pub(super) fn store(
         self,
         m: &mut Mutator,
@@ -164,7 +164,7 @@ fn open(m: &mut Mutator, call: Call<'_>, access: Access) -> Result<Opened> {
     open_by(m, call, |name| descriptor::open(name, access))
 }
 
-/// Opens the file that argument 0 names, outside the collector's world: a pipe or a network disk may take its time.
+/// Opens the file that argument 0 names, outside Lisp: a pipe or a network disk may take long.
 pub(super) fn open_by(
     m: &mut Mutator,
     call: Call<'_>,
@@ -227,7 +227,7 @@ fn open_input_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
     store(m, Port::of_input("bytevector", Content::Binary, Input::of_memory(all)))
 }
 
-/// What an output port in memory has gathered.
+/// The content of an output port in memory.
 fn gathered(m: &mut Mutator, call: Call<'_>, content: Content) -> Result<Vec<u8>> {
     let expected = match content {
         Content::Textual => "string output port",
@@ -241,7 +241,7 @@ fn gathered(m: &mut Mutator, call: Call<'_>, content: Content) -> Result<Vec<u8>
 fn get_output_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("get-output-string", arguments);
     let bytes = gathered(m, call, Content::Textual)?;
-    // Only whole characters were written.
+    // Only complete characters were written.
     text::new_in_parts(m, &String::from_utf8_lossy(&bytes))
 }
 

@@ -30,10 +30,10 @@ pub(super) const TABLE: &[Primitive] = &[
 
 static COMMAND_LINE: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Fixes what `(command-line)` gives: the program and its arguments. The first call counts; without
-/// one it is the process's own command line.
+/// Sets the result of `(command-line)`: the program and its arguments. Only the first call has an
+/// effect; by default the process's own command line is returned.
 pub fn set_command_line(words: Vec<String>) {
-    // A second setting would change what a running program has seen.
+    // A second change would alter what a running program has read.
     let _ = COMMAND_LINE.set(words);
 }
 
@@ -51,7 +51,7 @@ fn command_line(m: &mut Mutator, _: &[Value]) -> Result {
 
 static NOBODY_S: Variables = Variables::new();
 
-/// What the environment is to the running thread.
+/// Runs `act` on the environment variables of the running thread's session.
 pub(super) fn with_variables<T>(m: &Mutator, act: impl FnOnce(&Variables) -> T) -> T {
     session::with(&m.context, |own| act(own.map_or(&NOBODY_S, |own| &own.variables)))
 }
@@ -59,7 +59,7 @@ pub(super) fn with_variables<T>(m: &Mutator, act: impl FnOnce(&Variables) -> T) 
 fn get_environment_variable(m: &mut Mutator, arguments: &[Value]) -> Result {
     let name = Call::new("get-environment-variable", arguments).string(0)?;
     permit(m, "get-environment-variable", &name)?;
-    // The host has no such names, and the library asserts it.
+    // No variable has such a name, and the library would panic.
     if !is_name(&name) {
         return Ok(Value::FALSE);
     }
@@ -84,7 +84,7 @@ fn get_environment_variables(m: &mut Mutator, _: &[Value]) -> Result {
     Ok(list.finish())
 }
 
-/// Changes a variable for the session and what it starts.
+/// Changes a variable for the session and the programs that it starts.
 fn change_environment(m: &mut Mutator, call: Call<'_>) -> Result {
     let name = call.string(0)?;
     let value = call.optional(1).map(|_| call.string(1)).transpose()?;
@@ -100,7 +100,7 @@ fn change_environment(m: &mut Mutator, call: Call<'_>) -> Result {
     Ok(Value::UNSPECIFIED)
 }
 
-/// What `cond-expand` knows besides libraries.
+/// The features that `cond-expand` knows, besides libraries.
 fn features(m: &mut Mutator, _: &[Value]) -> Result {
     let mut list = Builder::new();
     for name in FEATURES {

@@ -1,7 +1,7 @@
 //! Programs of the host: started in pipelines, waited for, signalled.
 //!
-//! Whoever waits for one does so outside the collector's world. A program that nobody holds any more is killed; it is waited for when
-//! the next one is started, or ends.
+//! Waiting for a program happens outside Lisp. A program to which nothing refers any more is
+//! killed. Its exit status is collected when another program is started or ends.
 
 use super::Primitive;
 use super::call::Call;
@@ -34,31 +34,31 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
 ];
 
-/// Programs of one pipeline.
+/// Most programs of one pipeline.
 const PIPELINE_MAX: usize = 64;
-/// What a shell adds to the number of the signal that ended a program.
+/// Offset that a shell adds to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
 
-/// Killed, and not waited for yet.
+/// Killed programs that have not been waited for.
 static ORPHANS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
-/// A program as Lisp holds it.
+/// A program as Lisp refers to it.
 #[derive(Debug)]
 struct Program {
     name: String,
     id: u32,
-    /// Readable when it has ended.
+    /// Readable when the program has ended.
     ended: OwnedFd,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 enum State {
-    /// It runs, or nobody has asked; it counts as an open port.
+    /// The program runs, or its status was not queried yet. It counts as an open port.
     Started { child: Child, _held: Option<Held> },
-    /// It ended so.
+    /// The program has ended with this status.
     Ended(ExitStatus),
-    /// Nobody will ask.
+    /// The status will not be queried any more.
     Dropped,
 }
 
@@ -80,7 +80,7 @@ fn orphans() -> MutexGuard<'static, Vec<Child>> {
     ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for those that have ended.
+/// Collects the exit statuses of those that have ended.
 fn bury() {
     orphans().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
 }
@@ -90,7 +90,7 @@ impl Program {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if the program has ended.
     fn status(&self) -> io::Result<Option<ExitStatus>> {
         let mut state = self.lock();
         let status = match &mut *state {
@@ -109,22 +109,22 @@ fn program<'a>(call: Call<'_>) -> Result<&'a Program> {
     call.value(0).as_foreign::<Program>().ok_or_else(|| call.wrong(0, "program"))
 }
 
-/// What `start-programs` is asked for.
+/// The arguments of `start-programs`.
 struct Order {
     pipeline: Vec<Vec<String>>,
-    /// Whether somebody writes to the first one.
+    /// Whether Lisp writes the input of the first program.
     takes_input: bool,
-    /// Where their errors go: to a port of their own, or with the output.
+    /// Whether errors go to a port of their own, rather than with the output.
     splits_errors: bool,
     folder: Option<String>,
-    /// Variables that they get beside those of the process; without a value they are taken away.
+    /// Changes to the process's environment variables. A name without a value is removed.
     environment: Vec<(String, Option<String>)>,
 }
 
-/// Words and variables of one program: the host takes no more than some 100,000.
+/// Most words and variables of one program: the host accepts at most about 100,000.
 const ELEMENTS_MAX: usize = 1 << 17;
 
-/// The elements of a proper list; none where it is longer than it may be.
+/// The elements of a proper list; `None` if it is too long.
 fn elements(mut list: Value) -> Option<Vec<Value>> {
     let mut elements = Vec::new();
     while let Some((element, rest)) = list.uncons() {
@@ -144,7 +144,7 @@ fn words(list: Value) -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// A variable's name, and its value where it has one.
+/// A variable's name, and its value if it has one.
 fn variable(entry: Value) -> Option<(String, Option<String>)> {
     let (name, value) = entry.uncons()?;
     let name = kyocho_heap::text::to_rust(name)?;
@@ -153,7 +153,7 @@ fn variable(entry: Value) -> Option<(String, Option<String>)> {
 }
 
 impl Order {
-    /// `((word ...) ...) input? errors? folder environment`.
+    /// Parses `((word ...) ...) input? errors? folder environment`.
     fn of(call: Call<'_>) -> Result<Self> {
         let lists =
             elements(call.value(0)).filter(|lists| (1..=PIPELINE_MAX).contains(&lists.len()));
@@ -168,7 +168,7 @@ impl Order {
         Ok(Self { pipeline, takes_input, splits_errors, folder, environment })
     }
 
-    /// How a program of the pipeline is started.
+    /// The command that starts a program of the pipeline.
     fn command(&self, words: &[String]) -> Command {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
@@ -184,7 +184,8 @@ impl Order {
         command
     }
 
-    /// Starts all; where one cannot be, those before it are killed and the failure names it.
+    /// Starts all programs. If one fails to start, those before it are killed, and the error names
+    /// it.
     fn start(&self) -> core::result::Result<Started, (String, io::Error)> {
         let mut started = Started::default();
         let result = self.pipeline.iter().enumerate().try_for_each(|(i, words)| {
@@ -243,10 +244,11 @@ struct Started {
     error_end: Option<OwnedFd>,
 }
 
-/// Where what is to be started will be held: made before anything is, for a call that finds no memory is made again.
+/// The objects that will refer to the programs and ports. They are made before anything is started,
+/// because a call that runs out of memory is repeated.
 struct Places {
     programs: Vec<Value>,
-    /// Input, output, errors: those that there will be.
+    /// Input, output, errors, as far as requested.
     ports: [Value; 3],
     all: Value,
 }
@@ -271,14 +273,16 @@ impl Places {
     }
 }
 
-/// `(start-programs pipeline input? errors? folder environment)`: `(programs input output errors)`; the ports are binary.
+/// `(start-programs pipeline input? errors? folder environment)`: returns `(programs input output
+/// errors)`. The ports are binary.
 fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("start-programs", arguments);
     let mut order = Order::of(call)?;
-    // Those of the order come last, and count.
+    // The call's own variables come last, so they take precedence.
     order.environment.splice(..0, with_variables(m, Variables::changes));
     permit(m, call.who(), &order.pipeline[0][0])?;
-    // Counted before anything is started: each program, and each end of a pipe that Lisp holds.
+    // Everything is counted before it is started: each program, and each end of a pipe that Lisp
+    // has.
     let ends = 1 + usize::from(order.takes_input) + usize::from(order.splits_errors);
     let count_all = order.pipeline.len() + ends;
     let mut held = (0..count_all).map(|_| count(m, call.who())).collect::<Result<Vec<_>>>()?;
@@ -314,7 +318,7 @@ fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(places.all)
 }
 
-/// `(program-wait program)`: what it exited with; 128 and the signal's number where one ended it.
+/// `(program-wait program)`: the exit code; 128 plus the signal's number if a signal ended it.
 fn wait(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("program-wait", arguments);
     let program = program(call)?;
@@ -334,7 +338,7 @@ fn wait(m: &mut Mutator, arguments: &[Value]) -> Result {
     }
 }
 
-/// `(program-signal! program number)`: whether it was there to get it.
+/// `(program-signal! program number)`: whether the program still existed.
 fn signal(_: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("program-signal!", arguments);
     let program = program(call)?;

@@ -50,7 +50,7 @@ pub(super) const TABLE: &[Primitive] = &[
 
 type Operation<T> = fn(&mut Input, &mut Mutator) -> io::Result<T>;
 
-/// The input port that argument `i` gives, or the current one; open, and of that content.
+/// The open input port in argument `i`, or the current one, with this content.
 fn input_port(m: &mut Mutator, call: Call<'_>, i: usize, content: Content) -> Result<Port> {
     let expected = match content {
         Content::Textual => "textual input port",
@@ -69,7 +69,7 @@ fn input_port(m: &mut Mutator, call: Call<'_>, i: usize, content: Content) -> Re
     Ok(port)
 }
 
-/// Runs `operation` on the open input of a port.
+/// Runs `operation` on the open input end of a port.
 fn on_input<T>(
     m: &mut Mutator,
     call: Call<'_>,
@@ -85,7 +85,7 @@ fn on_input<T>(
     operation(&mut input, m).map_err(|error| port.refused(call.who(), &error))
 }
 
-/// The same for what is stored: where there is no memory for it, nothing was read.
+/// As [`on_input`], for results that need memory. If memory is out, nothing has been read.
 fn on_whole<T>(
     m: &mut Mutator,
     call: Call<'_>,
@@ -142,7 +142,7 @@ fn string(m: &mut Mutator, read: Option<String>) -> Result {
 }
 
 fn read_string(m: &mut Mutator, arguments: &[Value]) -> Result {
-    // R7RS has the count first; many systems took the port first, and nobody mixes them up.
+    // R7RS has the count first. Many systems had the port first, and the two cannot be confused.
     let swapped;
     let arguments = match arguments {
         [port, count] if count.is_fixnum() => {
@@ -199,7 +199,7 @@ fn read(m: &mut Mutator, arguments: &[Value]) -> Result {
     on_whole(m, call, &port, read, |m, datum| match datum {
         Ok(Some(datum)) => {
             let value = m.literal(&datum)?;
-            // What is long takes its time to go.
+            // Dropping long data takes time.
             m.keeping(&[value], |m| {
                 m.apart(|| drop(datum));
                 Ok(value)

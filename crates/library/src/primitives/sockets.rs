@@ -1,7 +1,7 @@
-//! Stream sockets: TCP, and Unix sockets of this machine. What is read and written goes through ports.
+//! Stream sockets: TCP, and Unix sockets of this machine. Reading and writing go through ports.
 //!
-//! A connection's descriptors never block but in `poll`, outside the collector's world, so a thread that waits here can be
-//! ended.
+//! A connection's descriptors are non-blocking; a thread waits in `poll`, outside Lisp, so it can
+//! be ended.
 
 use super::Primitive;
 use super::call::Call;
@@ -57,7 +57,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("socket-end!", 1, |_, a| {
         let socket = socket(Call::new("socket-end!", a))?;
         socket.announce_end();
-        // The other side was quicker, or nobody is there.
+        // The other side has closed already, or the socket is not connected.
         let _ = socket.lock().0.as_ref().map(|socket| socket.shutdown(Shutdown::Write));
         Ok(Value::UNSPECIFIED)
     }),
@@ -79,32 +79,32 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
 ];
 
-/// Connections that wait to be accepted.
+/// Most connections waiting to be accepted.
 const BACKLOG: i32 = 128;
 
-/// What a socket is for.
+/// The role and protocol of a socket.
 #[derive(Debug)]
 pub(super) enum Layer {
     Listener,
-    /// Who is accepted speaks TLS.
+    /// A listener for TLS connections.
     TlsListener(Arc<ServerConfig>),
     Stream,
     Tls(Arc<Tls>),
 }
 
-/// Where a port of a connection reads or writes.
+/// The stream that a port of a connection reads or writes.
 enum End {
     Plain(OwnedFd),
     Tls(Arc<Tls>),
 }
 
-/// A socket as Lisp holds it.
+/// A socket as Lisp refers to it.
 #[derive(Debug)]
 struct SocketObject {
-    /// Its own address where it listens, else the other side's.
+    /// Its own address if it is a listener, otherwise the other side's.
     address: String,
     layer: Layer,
-    /// None once closed; its place among its account's sockets.
+    /// The socket, `None` once closed; its count among its account's sockets.
     socket: Mutex<(Option<Socket>, Option<Held>)>,
 }
 
@@ -115,16 +115,16 @@ impl SocketObject {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the connection, also for its ports; who waits in them is told.
+    /// Ends the connection and its ports. Threads that wait in the ports are woken.
     fn close(&self) {
         self.announce_end();
         if let (Some(socket), _) = core::mem::take(&mut *self.lock()) {
-            // The other side was quicker, or nobody is there.
+            // The other side has closed already, or the socket is not connected.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 
-    /// Has the other side know that this is the end, not a cut.
+    /// Announces the end, so that the other side can distinguish it from a broken connection.
     fn announce_end(&self) {
         if let Layer::Tls(tls) = &self.layer {
             tls.announce_end();
@@ -135,7 +135,7 @@ impl SocketObject {
         matches!(self.layer, Layer::Listener | Layer::TlsListener(_))
     }
 
-    /// Another descriptor of the same.
+    /// A new descriptor of the same socket.
     fn end(&self) -> io::Result<Socket> {
         let state = self.lock();
         let closed = || io::Error::new(ErrorKind::NotConnected, "the socket is closed");
@@ -147,14 +147,14 @@ fn socket<'a>(call: Call<'_>) -> Result<&'a SocketObject> {
     call.value(0).as_foreign::<SocketObject>().ok_or_else(|| call.wrong(0, "socket"))
 }
 
-/// A place among the sockets of the running thread's account.
+/// Counts a socket for the running thread's account.
 fn hold(m: &Mutator, who: &'static str) -> Result<Option<Held>> {
     let Some(account) = m.context.account() else { return Ok(None) };
     let exceeded = |error| Raise::error(format!("{who}: {error}; close some"), Vec::new());
     account.hold(Countable::Sockets).map(Some).map_err(exceeded)
 }
 
-/// Where argument 0, a host's name or number, and argument 1, a port's number, lead.
+/// The addresses for argument 0, a host's name or number, and argument 1, a port number.
 pub(super) fn tcp_addresses(m: &mut Mutator, call: Call<'_>) -> Result<Vec<SockAddr>> {
     let host = call.string(0)?;
     let port = u16::try_from(call.fixnum(1)?).map_err(|_| call.outside(1, "0 <= port <= 65535"))?;
@@ -164,7 +164,7 @@ pub(super) fn tcp_addresses(m: &mut Mutator, call: Call<'_>) -> Result<Vec<SockA
     Ok(found.into_iter().map(SockAddr::from).collect())
 }
 
-/// A path, which is a file's.
+/// A Unix address: a path, which needs the right to use files.
 fn unix_address(m: &Mutator, call: Call<'_>) -> Result<SockAddr> {
     let path = call.string(0)?;
     permit(m, call.who(), &path)?;
@@ -180,7 +180,7 @@ fn shown(address: &SockAddr) -> String {
         .unwrap_or_default()
 }
 
-/// Waits until the socket is ready; an error where the thread is wanted for something else.
+/// Waits until the socket is ready. An error if the thread must stop.
 fn await_ready(m: &mut Mutator, socket: &Socket, interest: Interest) -> io::Result<()> {
     loop {
         match waiting(m, |_| poll::wait([(socket.as_fd(), interest)], None)) {
@@ -197,7 +197,7 @@ pub(super) fn refused(call: Call<'_>, what: &str, error: &io::Error) -> Raise {
     file_error(call.who(), what, error)
 }
 
-/// Where a socket will be held that is about to be made.
+/// Makes the object for a socket that is about to be created.
 pub(super) fn reserve(m: &mut Mutator) -> Result {
     Ok(m.reserve_outside::<SocketObject>()?)
 }
@@ -220,7 +220,8 @@ fn connect(m: &mut Mutator, call: Call<'_>, addresses: &[SockAddr]) -> Result {
     Ok(store(m, place, socket, address, Layer::Stream, held))
 }
 
-/// Connects to the first address that answers: the socket, where it leads, its place among the account's sockets.
+/// Connects to the first address that answers. Returns the socket, its address, and its count among
+/// the account's sockets.
 pub(super) fn reach(
     m: &mut Mutator,
     call: Call<'_>,
@@ -260,7 +261,8 @@ fn connected(m: &mut Mutator, address: &SockAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Whether the socket is connected to where another user comes into this process.
+/// Whether the socket is connected to a service of this process through which another user would
+/// enter.
 fn leads_to_own_door(m: &Mutator, socket: &Socket) -> io::Result<bool> {
     let is_door = |end| session::with(&m.context, |own| own.is_some_and(|own| own.doors.has(end)));
     match socket.peer_addr() {
@@ -289,9 +291,9 @@ pub(super) fn listen(
         }
         socket.bind(address)?;
         socket.listen(BACKLOG)?;
-        // Somebody may have gone again before he is let in.
+        // A client may disappear before its connection is accepted.
         socket.set_nonblocking(true)?;
-        // Where a port was left open, the host has chosen one.
+        // If the port was 0, the host has chosen one.
         let own = socket.local_addr()?;
         Ok((socket, shown(&own)))
     };
@@ -326,7 +328,8 @@ fn accept(m: &mut Mutator, arguments: &[Value]) -> Result {
                     ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
                 Tls::new(socket.try_clone()?, connection.into())
             };
-            // The handshake is made by who first reads or writes: a slow one holds up nobody who waits to be accepted.
+            // The handshake happens at the first read or write, so a slow client does not delay
+            // other connections.
             Layer::Tls(Arc::new(begun().map_err(|error| refused(call, &listener.address, &error))?))
         }
         _ => Layer::Stream,
@@ -334,7 +337,8 @@ fn accept(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(store(m, place, socket, shown(&address), layer, held))
 }
 
-/// What a port of argument 0 reads or writes; textual unless argument 1 is the symbol `binary`.
+/// The stream of a port for argument 0. The port is textual unless argument 1 is the symbol
+/// `binary`.
 fn end(call: Call<'_>) -> Result<(String, End, Content)> {
     let socket = socket(call)?;
     if socket.listens() {

@@ -108,7 +108,7 @@ fn folded_chain(
     let mut previous = folded(0)?;
     for i in 1..arguments.len() {
         let next = folded(i)?;
-        // UTF-8 sorts as its characters do.
+        // UTF-8 is ordered like its characters.
         result = result && holds(previous.cmp(&next));
         previous = next;
     }
@@ -122,7 +122,7 @@ fn mapped(
     map: fn(&str) -> String,
 ) -> Result {
     let text = Call::new(who, arguments).text(0)?;
-    // What becomes of a capital sigma depends on what follows.
+    // The lowercase form of a capital sigma depends on the next character.
     let is_by_part = text.length() > PART && !text.contains(m, 'Σ')?;
     let mapped = if is_by_part {
         text.to_rust_mapped(m, 0..text.length(), |part| map(&part))?

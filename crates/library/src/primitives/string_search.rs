@@ -1,4 +1,5 @@
-//! Finding, splitting, joining, padding (SRFI 13 and 130 where they agree, and MIT's search names).
+//! Searching, splitting, joining, padding (where SRFI 13 and 130 agree, and MIT's search
+//! procedures).
 
 use super::Primitive;
 use super::call::Call;
@@ -34,7 +35,7 @@ fn position(found: Option<usize>) -> Value {
     found.map_or(Value::FALSE, |i| Value::fixnum(i as i64))
 }
 
-/// The first (or last) place of a character.
+/// The first (or last) index of a character.
 fn index(who: &'static str, arguments: &[Value]) -> Result {
     let call = Call::new(who, arguments);
     let text = call.text(0)?;
@@ -48,7 +49,7 @@ fn index(who: &'static str, arguments: &[Value]) -> Result {
     Ok(position(found))
 }
 
-/// Whether `pattern` stands in `text` at `at`.
+/// Whether `pattern` occurs in `text` at index `at`.
 fn matches(text: Text, at: usize, pattern: Text) -> bool {
     pattern.length() <= text.length() - at
         && pattern.chars().eq(text.chars_in(at..at + pattern.length()))
@@ -160,7 +161,7 @@ fn split(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(with_part(m, before, text, start..text.length())?.finish())
 }
 
-/// A list with one part of a text more.
+/// Adds a part of a text to a list.
 fn with_part<'m>(
     m: &'m mut Mutator,
     parts: [Kept; 2],
@@ -183,7 +184,7 @@ fn trim(m: &mut Mutator, arguments: &[Value], left: bool, right: bool) -> Result
     text::copy(m, text, start.min(end)..end)
 }
 
-/// Cut or filled to a length: on the left, so that the right end stays, or on the right.
+/// Truncated or padded to a length. On the left, the right end is kept; on the right, the left end.
 fn pad(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     let call = Call::new(who, arguments);
     let text = call.text(0)?;

@@ -1,4 +1,4 @@
-//! Strings: making, reading, writing, copying.
+//! Strings: constructors, access, copying.
 
 use super::Primitive;
 use super::call::Call;
@@ -105,7 +105,7 @@ fn append(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(draft.finish())
 }
 
-/// Strings that are appended between two pauses, were they short.
+/// How many strings are appended between two pauses if they are short.
 const TEXTS_AT_A_TIME: usize = 64;
 
 /// All the call's arguments in one string.
@@ -150,7 +150,8 @@ fn from_list(m: &mut Mutator, arguments: &[Value]) -> Result {
     string_of(m, items.len(), |i| items[i].as_character(), || call.wrong(0, "list of characters"))
 }
 
-/// A string of characters by number; none is an error. What `char_at` looks at is in the caller's frame, or no object.
+/// A string of `length` characters from `char_at`; a missing character is an error. The objects
+/// that `char_at` reads are in the caller's frame.
 fn string_of(
     m: &mut Mutator,
     length: usize,
@@ -167,7 +168,7 @@ fn string_of(
     let mut draft = Draft::new(m, length, wide)?;
     for part in parts(0..length) {
         for i in part {
-            // Another thread may have put a wide one there since.
+            // Another thread may have stored a wide character meanwhile.
             let c = char_at(i).filter(|&c| wide || c <= '\u{ff}');
             draft.push(c.ok_or_else(&wrong)?);
         }
@@ -211,7 +212,8 @@ fn copy_into(m: &mut Mutator, arguments: &[Value]) -> Result {
             call.outside(1, format!("room for {} characters, there is for {room}", range.len()))
         );
     }
-    // What has been overwritten cannot be copied again.
+    // Overlapping ranges are copied in the direction that reads each character before it is
+    // overwritten.
     let backward = arguments[0] == arguments[2] && at > range.start;
     for part in parts(0..range.len()) {
         let part = if backward { range.len() - part.end..range.len() - part.start } else { part };

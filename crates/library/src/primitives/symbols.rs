@@ -39,7 +39,7 @@ fn is_boolean(value: Value) -> bool {
 fn symbol_to_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let symbol = Call::new("symbol->string", arguments).symbol(0)?;
     let name = m.string(symbol.name())?;
-    // A symbol's name is constant (R7RS 6.5), also where it is a copy.
+    // A symbol's name is immutable (R7RS 6.5), although it is a copy.
     name.set_flags(FLAG_IMMUTABLE);
     Ok(name)
 }
@@ -49,7 +49,7 @@ fn intern(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     admitted(m, &name)
 }
 
-/// The symbol of this name, if its maker may make one.
+/// The symbol of this name, if the account may make it.
 fn admitted(m: &Mutator, name: &str) -> Result {
     if let Some(symbol) = Symbol::find(name) {
         return Ok(Value::symbol(symbol));
@@ -67,7 +67,7 @@ fn symbol_append(m: &mut Mutator, arguments: &[Value]) -> Result {
     admitted(m, &name)
 }
 
-/// A symbol that equals no other, with a name that says so.
+/// A new symbol that equals no other, with a name that shows this.
 fn generate(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let call = Call::new(who, arguments);

@@ -1,4 +1,4 @@
-//! Each line is a call as a program would write it, and what it prints or raises.
+//! Each line is a call as in a program, and its result or error.
 
 use super::all;
 use crate::printer::{Style, to_text};
@@ -20,7 +20,7 @@ mod ports;
 mod strings;
 
 thread_local! {
-    /// Arguments of the calls under way: what a frame holds elsewhere.
+    /// Arguments of the pending calls, which are elsewhere in a frame.
     static ARGUMENTS: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -102,7 +102,7 @@ fn complaint(raise: &Raise) -> String {
 }
 
 #[test]
-fn names_are_unique_and_arities_sane() {
+fn names_are_unique_and_arities_are_consistent() {
     let mut seen = HashMap::new();
     for primitive in all() {
         assert!(seen.insert(primitive.name, ()).is_none(), "{} twice", primitive.name);
@@ -146,7 +146,7 @@ const ODD_VALUES: &[&str] = &[
 /// Every primitive, given every combination of odd values, answers or raises: it never panics.
 #[test]
 fn no_argument_makes_a_primitive_panic() {
-    // Looking up a host's name may take its time.
+    // Looking up host names may take long.
     let has_effects = [
         "delete-file",
         "open-output-file",
@@ -175,14 +175,15 @@ fn no_argument_makes_a_primitive_panic() {
 }
 
 fn try_combinations(primitive: &super::Primitive, counts: RangeInclusive<u16>) {
-    // Little memory, and fresh for each: what fills it soon fails, and the rest gets its chance.
+    // A small new heap for each primitive: primitives that fill memory soon fail, and do not affect
+    // the others.
     let mut calculator = Calculator::with_bytes(4 << 20);
     let values: Vec<Value> = ODD_VALUES.iter().map(|s| calculator.run(s).unwrap()).collect();
     for count in counts {
         let mut combination = vec![0; usize::from(count)];
         loop {
             let mut arguments: Vec<Value> = combination.iter().map(|&i| values[i]).collect();
-            // Primitives of more arguments get the rest in some fixed way.
+            // Primitives with more arguments get fixed values for the rest.
             let count = arguments.len().max(usize::from(primitive.min));
             arguments.resize(count, Value::fixnum(1));
             let _ = (primitive.function)(&mut calculator.m, &arguments);

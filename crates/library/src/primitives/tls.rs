@@ -1,6 +1,6 @@
-//! TLS: sockets that know who the other side is, and tell nobody else what is said.
+//! TLS: sockets with an authenticated server and encrypted content.
 //!
-//! Certificates and keys are texts in PEM, as files of `.pem` hold them. Versions 1.2 and 1.3.
+//! Certificates and keys are PEM texts, as in `.pem` files. Versions 1.2 and 1.3.
 
 use super::Primitive;
 use super::call::Call;
@@ -26,8 +26,9 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
 ];
 
-/// `(tls-connect host port [certificates])`: connects, and sees that the other side is `host`. It must be certified by one whom this machine
-/// trusts, or by one of `certificates`.
+/// `(tls-connect host port [certificates])`: connects, and verifies that the other side is `host`.
+/// Its certificate must be signed by an authority that this machine trusts, or by one of
+/// `certificates`.
 fn connect(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("tls-connect", arguments);
     let host = call.string(0)?;
@@ -70,7 +71,7 @@ fn client_config(m: &mut Mutator, call: Call<'_>) -> Result<Arc<ClientConfig>> {
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
-/// Whom this machine trusts, looked up once.
+/// The authorities that this machine trusts, loaded once.
 fn trusted() -> core::result::Result<Arc<RootCertStore>, String> {
     static TRUSTED: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     let roots = TRUSTED.get_or_init(|| {
@@ -85,7 +86,7 @@ fn trusted() -> core::result::Result<Arc<RootCertStore>, String> {
     Ok(Arc::clone(roots))
 }
 
-/// Of certificates, the server's own first, and its key.
+/// The configuration from certificates, the server's own first, and its key.
 fn server_config(call: Call<'_>, certificate: usize, key: usize) -> Result<Arc<ServerConfig>> {
     let certificates = certificates(call, certificate)?;
     let key = PrivateKeyDer::from_pem_slice(call.string(key)?.as_bytes())
@@ -100,7 +101,7 @@ fn server_config(call: Call<'_>, certificate: usize, key: usize) -> Result<Arc<S
     Ok(Arc::new(config))
 }
 
-/// The certificates in argument `i`: one at least.
+/// The certificates in argument `i`, at least one.
 fn certificates(call: Call<'_>, i: usize) -> Result<Vec<CertificateDer<'static>>> {
     let text = call.string(i)?;
     let found: core::result::Result<Vec<_>, _> =

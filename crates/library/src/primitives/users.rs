@@ -1,4 +1,5 @@
-//! The process as the host sees it, and the host's users and groups: who runs it, its mask of modes, its niceness (SRFI 170).
+//! The process as the host sees it (its user, file mode mask, niceness), and the host's users and
+//! groups (SRFI 170).
 
 use super::Primitive;
 use super::call::Call;
@@ -25,7 +26,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("group-entry", 1, group_entry),
 ];
 
-/// What is changed, in errors.
+/// The subject of errors about changes.
 const PROCESS: &str = "the process";
 const UMASK_MAX: i64 = 0o777;
 const NICE_MIN: i64 = -20;
@@ -35,7 +36,7 @@ fn number(n: u32) -> Value {
     Value::fixnum(n.into())
 }
 
-/// To ask by `umask` itself, one has to change it meanwhile, for all threads.
+/// The system call `umask` can only be read by changing it for a moment, for all threads.
 fn umask(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("umask", arguments);
     permit(m, call.who(), PROCESS)?;
@@ -58,7 +59,7 @@ fn set_umask(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(Value::UNSPECIFIED)
 }
 
-/// `(nice [delta])`: what it is then. On Linux each kernel thread has its own: all get the same.
+/// `(nice [delta])`: the new niceness. On Linux each kernel thread has its own; all are set alike.
 fn nice(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("nice", arguments);
     let delta = if call.optional(0).is_some() { call.fixnum(0)? } else { 1 };
@@ -70,7 +71,7 @@ fn nice(m: &mut Mutator, arguments: &[Value]) -> Result {
         let name = entry.map_err(refused)?.file_name();
         let thread = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
         match process::setpriority_process(thread, new as i32) {
-            // It has ended meanwhile.
+            // The thread has ended meanwhile.
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
             Err(error) => return Err(refused(error.into())),
         }
@@ -88,7 +89,8 @@ fn groups(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(list.finish())
 }
 
-/// What the host's data base has under the number or the name that is argument 0. It may ask others, outside the collector's world.
+/// The entry of the host's user database for the number or name in argument 0. The look-up may use
+/// the network, so it is outside Lisp.
 fn entry<T>(
     m: &mut Mutator,
     call: Call<'_>,
@@ -110,7 +112,8 @@ fn entry<T>(
     found.map_err(|error| file_error(call.who(), "the data base of users", &error.into()))
 }
 
-/// `(user-entry uid-or-name)`: name, uid, gid, home folder, shell, comment; `#f` where there is no such user.
+/// `(user-entry uid-or-name)`: name, uid, gid, home folder, shell, comment; `#f` if there is no
+/// such user.
 fn user_entry(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("user-entry", arguments);
     let found = entry(m, call, |uid| User::from_uid(uid.into()), User::from_name)?;
@@ -126,7 +129,7 @@ fn user_entry(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(m.object_of(Kind::Vector, &fields)?)
 }
 
-/// `(group-entry gid-or-name)`: name and gid; `#f` where there is no such group.
+/// `(group-entry gid-or-name)`: name and gid; `#f` if there is no such group.
 fn group_entry(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("group-entry", arguments);
     let found = entry(m, call, |gid| Group::from_gid(gid.into()), Group::from_name)?;

@@ -40,7 +40,7 @@ fn make_vector(m: &mut Mutator, arguments: &[Value]) -> Result {
     m.vector_in_parts(call.count_at(0)?, call.optional(1).unwrap_or(Value::fixnum(0)))
 }
 
-/// Copies elements `range` of `from`, an argument, to `to` from `at` on.
+/// Copies elements `range` of `from`, an argument, to `to` from index `at` on.
 fn copy_parts(
     m: &mut Mutator,
     to: Value,
@@ -70,7 +70,7 @@ fn index(arguments: &[Value]) -> Option<usize> {
     usize::try_from(arguments[1].as_fixnum()?).ok()
 }
 
-/// The length of a vector that may be written.
+/// The length of a mutable vector.
 fn mutable(call: Call<'_>, i: usize) -> Result<usize> {
     let length = call.vector(i)?;
     if call.value(i).flags() & FLAG_IMMUTABLE == 0 {
@@ -106,7 +106,7 @@ fn from_list(m: &mut Mutator, arguments: &[Value]) -> Result {
     let mut rest = arguments[0];
     for part in parts(0..length) {
         for i in part {
-            // Another thread may have shortened it.
+            // Another thread may have shortened the list.
             let Some((car, cdr)) = rest.uncons() else { break };
             vector.set_field_at(i, car);
             rest = cdr;
@@ -147,7 +147,8 @@ fn copy_into(m: &mut Mutator, arguments: &[Value]) -> Result {
         copy_parts(m, to, at, from, range)?;
         return Ok(Value::UNSPECIFIED);
     }
-    // What has been overwritten cannot be copied again.
+    // Overlapping ranges are copied in the direction that reads each element before it is
+    // overwritten.
     for part in parts(0..range.len()) {
         if at > range.start {
             for i in part {

@@ -27,7 +27,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("flush-output", 0, 1, |m, a| flush(m, "flush-output", a)),
 ];
 
-/// The output port that argument `i` gives, or the current one.
+/// The output port in argument `i`, or the current one.
 fn output_port(m: &mut Mutator, call: Call<'_>, i: usize, content: Content) -> Result<Port> {
     let expected = match content {
         Content::Textual => "textual output port",
@@ -46,7 +46,7 @@ fn output_port(m: &mut Mutator, call: Call<'_>, i: usize, content: Content) -> R
     Ok(port)
 }
 
-/// Runs `operation` on the open output of a port.
+/// Runs `operation` on the open output end of a port.
 fn on_output<T>(
     m: &mut Mutator,
     call: Call<'_>,
@@ -65,7 +65,7 @@ fn on_output<T>(
     })
 }
 
-/// Writes bytes to the textual port that argument `i` gives.
+/// Writes bytes to the textual port in argument `i`.
 fn put(m: &mut Mutator, call: Call<'_>, i: usize, bytes: &[u8]) -> Result {
     let port = output_port(m, call, i, Content::Textual)?;
     on_output(m, call, &port, |output, m| output.write(m, bytes))?;
@@ -75,7 +75,7 @@ fn put(m: &mut Mutator, call: Call<'_>, i: usize, bytes: &[u8]) -> Result {
 fn print(m: &mut Mutator, who: &'static str, arguments: &[Value], style: Style) -> Result {
     let call = Call::new(who, arguments);
     let port = output_port(m, call, 1, Content::Textual)?;
-    // The text stands outside the heap: a user has no more than his account has room for.
+    // The text is outside the heap, so it is limited by the room in the user's account.
     let bytes_max = m.attainable_bytes().min(TEXT_BYTES_MAX);
     let text = printer::to_text_in_parts(m, arguments[0], style, bytes_max)?.ok_or_else(|| {
         Raise::error(format!("{who}: text of more than {bytes_max} bytes"), Vec::new())
@@ -84,7 +84,7 @@ fn print(m: &mut Mutator, who: &'static str, arguments: &[Value], style: Style) 
     Ok(Value::UNSPECIFIED)
 }
 
-/// A newline unless the line is empty.
+/// Writes a newline unless the line is empty.
 fn fresh_line(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("fresh-line", arguments);
     let port = output_port(m, call, 0, Content::Textual)?;

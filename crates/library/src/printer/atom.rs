@@ -1,4 +1,4 @@
-//! What prints without a look inside.
+//! Printing of values without parts.
 
 use super::Style;
 use crate::port::Port;
@@ -10,7 +10,7 @@ use kyocho_heap::value::Value;
 use kyocho_syntax as syntax;
 use kyocho_vm::machine::condition;
 
-/// Appends the text of a value that is no pair, vector or record.
+/// Appends the text of a value that is not a pair, vector or record.
 pub(super) fn print(out: &mut String, value: Value, style: Style) {
     if let Some(n) = value.as_fixnum() {
         // Writing to a string cannot fail, here and below.
@@ -68,8 +68,7 @@ fn bytevector(out: &mut String, value: Value) {
     out.push(')');
 }
 
-/// Objects without a text that reads back: their kind and name; where they have no name, their
-/// address to tell them apart.
+/// Objects whose text cannot be read back: kind and name, or the address if there is no name.
 fn opaque(out: &mut String, value: Value, kind: Kind) {
     if let Some(name) = condition::name_of(value) {
         let _ = write!(out, "#<procedure {name}>");
@@ -93,7 +92,7 @@ fn opaque(out: &mut String, value: Value, kind: Kind) {
         Kind::Environment => "environment",
         Kind::Condition => {
             out.push_str("#<error");
-            // What holds other objects is not looked into here.
+            // Parts that are objects themselves are not printed here.
             let is_plain = |message: &Value| {
                 !message.is_pair() && message.kind().is_none_or(|kind| kind == Kind::String)
             };
@@ -116,7 +115,7 @@ fn opaque(out: &mut String, value: Value, kind: Kind) {
     let _ = write!(out, "#<{name} {:x}>", value.address());
 }
 
-/// The name in a record type: its first word, a symbol or a string.
+/// The name of a record type: its first word, a symbol or a string.
 fn type_name(record_type: Value) -> String {
     let name = record_type.field(0);
     let text = name.and_then(|name| match name.as_symbol() {
@@ -126,13 +125,14 @@ fn type_name(record_type: Value) -> String {
     text.unwrap_or_else(|| "record".to_owned())
 }
 
-/// The name of a record's type, without the angle brackets that some put around it.
+/// The name of a record's type, without angle brackets around it.
 pub(super) fn record_name(record: Value) -> String {
     let name = record.field(0).map_or_else(|| "record".to_owned(), type_name);
     name.trim_start_matches('<').trim_end_matches('>').to_owned()
 }
 
-/// The name of payload word `i` of a record: the types's second word is their vector or list.
+/// The name of payload word `i` of a record. The second word of the type is the vector or list of
+/// names.
 pub(super) fn field_name(record: Value, i: usize) -> Option<String> {
     let names = record.field(0)?.field(1)?;
     let name = match names.vector_length() {
@@ -173,7 +173,7 @@ pub fn write_character(out: &mut String, c: char) {
     out.push_str(name);
 }
 
-/// Marks that would join the `#\` before them, and characters without a shape.
+/// Whether a character would combine with the `#\` before it, or is not visible.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
@@ -206,7 +206,7 @@ fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Appends a symbol's name, in bars where it would not read back without.
+/// Appends a symbol's name, between bars if it would not read back without.
 pub fn write_symbol(out: &mut String, name: &str) {
     if reads_as_symbol(name) {
         out.push_str(name);

@@ -1,4 +1,4 @@
-//! Which pairs, vectors and records need a datum label.
+//! Finds the pairs, vectors and records that need a datum label.
 
 use super::{Style, is_compound};
 use core::cell::RefCell;
@@ -8,28 +8,28 @@ use kyocho_heap::places::Places;
 use kyocho_heap::raise::Result;
 use kyocho_heap::value::Value;
 
-/// Places visited before a structure is taken for one that may be shared or cyclic. A walk that ends
-/// sooner has seen every place as often as it will be printed: no cycle, no table needed.
+/// Most objects visited without a table. A walk that ends sooner has visited each object as often
+/// as it will be printed, so there is no cycle.
 const PLAIN_STEPS: usize = 1000;
 
-/// The labelled places, each with its number once that is printed.
+/// The objects with labels. A label gets its number when it is printed.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     places: Places<Option<usize>>,
     next: usize,
 }
 
-/// A place's label, as it is to be printed here.
+/// A label for printing at this point.
 pub(super) struct Label {
     pub(super) number: usize,
     pub(super) is_first: bool,
 }
 
 impl Labels {
-    /// The labels that printing `value` in that style needs.
+    /// The labels for printing `value` in this style.
     ///
     /// # Errors
-    /// As [`Mutator::pause`] tells, where there is somebody to pause.
+    /// As [`Mutator::pause`], if a mutator is passed.
     pub(super) fn of(value: Value, style: Style, m: &mut Option<&mut Mutator>) -> Result<Self> {
         let places = match style {
             Style::Simple => Places::default(),
@@ -44,7 +44,7 @@ impl Labels {
         self.places.get(value.to_word()).is_some()
     }
 
-    /// The label of a place, numbered on first use.
+    /// The label of an object, numbered at its first use.
     pub(super) fn number(&mut self, value: Value) -> Option<Label> {
         let number = self.places.get_mut(value.to_word())?;
         let is_first = number.is_none();
@@ -54,7 +54,7 @@ impl Labels {
     }
 }
 
-/// Whether so small a walk sees all of `value`.
+/// Whether a short walk visits all of `value`.
 fn is_small_tree(value: Value) -> bool {
     let mut open = vec![value];
     for _ in 0..PLAIN_STEPS {
@@ -67,16 +67,18 @@ fn is_small_tree(value: Value) -> bool {
         }
         match value.uncons() {
             Some((car, cdr)) => open.extend([cdr, car]),
-            // A record's type, its first word, is not printed, and is no compound.
+            // A record's type, its first word, is not printed and has no parts here.
             None => open.extend((0..value.size_words()).rev().map(|i| value.field_at(i))),
         }
     }
     false
 }
 
-/// A walk over places in printing order, which says when it enters and leaves each. A list's rest is inside the list.
+/// A walk over objects in printing order, which reports when it enters and leaves each. The rest of
+/// a list is inside the list.
 struct Walk {
-    /// What is still to do, two by two: a place, and [`ENTER`], [`LEAVE`] or the number of the element to go on with.
+    /// Pending work, in groups of two: an object, and [`ENTER`], [`LEAVE`] or the index of the next
+    /// element.
     open: Vec<Value>,
 }
 
@@ -84,7 +86,8 @@ const ENTER: Value = Value::fixnum(-1);
 const LEAVE: Value = Value::fixnum(-2);
 
 impl Walk {
-    /// Goes on until it `enters` a compound, which tells whether to look inside, or `leaves` one. Whether there is more.
+    /// Continues until it enters or leaves an object with parts. `enters` decides whether to visit
+    /// the parts. Returns whether there is more to do.
     fn step(
         &mut self,
         enters: &mut impl FnMut(Value) -> bool,
@@ -112,7 +115,8 @@ impl Walk {
         }
     }
 
-    /// The next compound among the elements of a vector or record, from one on; or where to look for it.
+    /// Continues with the elements of a vector or record from an index on, up to the next one that
+    /// has parts.
     fn elements(&mut self, value: Value, from: usize) {
         let end = value.size_words().min(from + ELEMENTS);
         let found = (from..end).find(|&i| is_compound(value.field_at(i)));
@@ -125,7 +129,7 @@ impl Walk {
         }
     }
 
-    /// Walks to the end, in parts where there is somebody to pause.
+    /// Walks to the end; in slices if a mutator is passed.
     fn run(
         value: Value,
         m: &mut Option<&mut Mutator>,
@@ -146,10 +150,10 @@ impl Walk {
     }
 }
 
-/// Elements that are looked at in a step.
+/// Elements examined in one step.
 const ELEMENTS: usize = 64;
 
-/// Places reached more than once.
+/// Objects that are reached more than once.
 fn shared(value: Value, m: &mut Option<&mut Mutator>) -> Result<Places<Option<usize>>> {
     let mut seen = Places::default();
     let mut again = Places::default();
@@ -166,8 +170,7 @@ fn shared(value: Value, m: &mut Option<&mut Mutator>) -> Result<Places<Option<us
     Ok(again)
 }
 
-/// Places that a walk in printing order meets again while it is still inside them: one at least on
-/// every cycle.
+/// Objects that the walk reaches again while it is still inside them: at least one on every cycle.
 fn cyclic(value: Value, m: &mut Option<&mut Mutator>) -> Result<Places<Option<usize>>> {
     let is_inside = RefCell::new(Places::default());
     let mut labelled = Places::default();

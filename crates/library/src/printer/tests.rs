@@ -100,7 +100,7 @@ fn cycles_get_labels_and_sharing_only_on_request() {
     assert_eq!(written(vector), "#0=#(#1=(1 2 . #1#) #0#)");
     let tail = m.list_onto(&[Value::TRUE], ring).unwrap();
     assert_eq!(written(tail), "(#t . #0=(1 2 . #0#))");
-    // A cycle whose label stands in the middle of a shared part.
+    // A cycle whose label is in the middle of a shared part.
     let both = m.list(&[tail, tail]).unwrap();
     assert_eq!(written(both), "((#t . #0=(1 2 . #0#)) (#t . #0#))");
 }
@@ -131,7 +131,7 @@ fn endless_output_is_refused() {
     assert!(text.starts_with("(1 1 1 1"));
 }
 
-/// A recipe for a value.
+/// Instructions for making a value.
 #[derive(Clone, Debug)]
 enum Recipe {
     Fixnum(i64),
@@ -201,7 +201,7 @@ fn make(m: &mut Mutator, recipe: &Recipe) -> Value {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(recipe in recipes()) {
+    fn written_values_read_back(recipe in recipes()) {
         let mut m = mutator();
         let value = make(&mut m, &recipe);
         for style in [Style::Write, Style::Shared, Style::Simple] {

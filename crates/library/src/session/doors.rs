@@ -1,7 +1,9 @@
-//! Addresses of this process's own that its sessions do not connect to: who comes in there is another user.
+//! Addresses of this process to which its sessions must not connect, because a connection there
+//! would act as another user.
 //!
-//! An address has many spellings: names of hosts, `0.0.0.0`, IPv4 within IPv6. So it is not what a session asks for that is compared, but where the host has
-//! connected it to, before the session has the socket.
+//! An address can be written in many ways: host names, `0.0.0.0`, IPv4 inside IPv6. So the
+//! requested address is not compared. The comparison uses the address that the host has connected
+//! to, before the session gets the socket.
 
 use core::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +18,7 @@ impl Doors {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(canonical(address));
     }
 
-    /// Whether a connection leads to one of them, as the host tells its other end.
+    /// Whether a connection leads to one of them, by the peer address that the host reports.
     pub(crate) fn has(&self, other_end: SocketAddr) -> bool {
         let doors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         doors.contains(&canonical(other_end))

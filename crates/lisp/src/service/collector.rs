@@ -1,13 +1,14 @@
 //! The collector's thread (paper 4, §3.1.3).
 //!
 //! ```text
-//!  somebody waits for memory, or the heap is small     the world is stopped, all is marked, it goes on
-//!  a collection is due                                 the world is stopped, roots are noted, it goes on
-//!                                                        marking, at the priority of usual threads
-//!                                                      it is stopped, what is left is marked, it goes on
+//!  a thread waits for memory, or the heap is small     the world is stopped, all is marked, the world runs
+//!  a collection is due                                 the world is stopped, roots are recorded, the world runs
+//!                                                        marking, at the priority of ordinary threads
+//!                                                      the world is stopped, the rest is marked, the world runs
 //! ```
 //!
-//! Rust objects that nothing refers to are dropped when it goes on: a port passes on what it has buffered, as far as that is taken at once.
+//! Unreachable Rust objects are dropped when the world runs again. A dropped port writes its buffer
+//! as far as possible without blocking.
 
 use super::markers::Markers;
 use crate::system::kernel::{Kernel, Roots, lock};
@@ -19,35 +20,36 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::Instant;
 use std::sync::{Arc, Mutex};
 
-/// Objects that are scanned between two looks at what else there is to do: a millisecond or less.
+/// Objects scanned between two checks for other work: a millisecond or less.
 const SCANS: usize = 10_000;
 
-/// At most so often is there a collection for what sessions leave.
+/// Least time between two collections for resources that ended sessions have left open.
 const LEFT_AFTER: Duration = Duration::from_secs(1);
 
 /// The collector thread.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    /// Somebody waits for memory.
+    /// A thread waits for memory.
     wanted: AtomicBool,
-    /// A collection is due; nobody is held up until it is over.
+    /// A collection is due, for which no thread waits.
     due: AtomicBool,
-    /// What a session has left open shall be closed: one is due within [`LEFT_AFTER`].
+    /// Resources of an ended session should be closed: a collection is due within [`LEFT_AFTER`].
     left: AtomicBool,
-    /// One goes on beside the threads.
+    /// A concurrent collection is in progress.
     goes_on: AtomicBool,
-    /// It shall end with the world stopped.
+    /// The collection in progress should end with the world stopped.
     hurried: Arc<AtomicBool>,
-    /// How many there will have been when the one that goes on, or the last one, has ended.
+    /// Number of collections that will have completed when the current one ends. Without a current
+    /// one: that have completed.
     begun: AtomicU64,
-    /// Collections whose dead Rust objects have been dropped.
+    /// Collections whose unreachable Rust objects have been dropped.
     settled: AtomicU64,
     microprocess: Mutex<Option<Microprocess>>,
-    /// Those who help it.
+    /// The helpers.
     pub(crate) markers: Arc<Markers>,
 }
 
-/// A collection that may be given up, because the collector is killed: the next collector makes it.
+/// A collection that is aborted if the collector is killed. The next collector repeats it.
 struct Attempt<'a> {
     collector: &'a Collector,
     kernel: &'a Kernel,
@@ -73,19 +75,19 @@ impl Drop for Attempt<'_> {
             kernel.heap.forget_cycle();
             collector.due.store(true, Ordering::Release);
         }
-        // What a collection leaves to be dropped is dropped before this, also where its collector unwinds.
+        // The unreachable Rust objects were dropped before this, even if the collector unwinds.
         collector.settled.store(ended, Ordering::Release);
         kernel.threads.release();
     }
 }
 
-/// Until somebody wakes this thread; for this long at most.
+/// Parks this thread until it is woken, for at most `limit`.
 fn rest_for(limit: Option<Duration>) {
     limit.map_or_else(park, park_timeout);
 }
 
 impl Collector {
-    /// For so many virtual processors.
+    /// The collector of a system with this many virtual processors.
     pub(crate) fn new(virtual_processors: usize) -> Self {
         Self {
             wanted: AtomicBool::new(false),
@@ -100,7 +102,7 @@ impl Collector {
         }
     }
 
-    /// Asks for a collection at once: who asks waits for memory.
+    /// Requests a collection at once, for a thread that waits for memory.
     pub(crate) fn request(&self) {
         self.wanted.store(true, Ordering::Release);
         if self.goes_on.load(Ordering::Acquire)
@@ -112,21 +114,22 @@ impl Collector {
         super::wake(&self.microprocess);
     }
 
-    /// A collection is due, unless one goes on.
+    /// Makes a collection due, unless one is in progress.
     pub(crate) fn request_soon(&self) {
         if !self.goes_on.load(Ordering::Acquire) && !self.due.swap(true, Ordering::AcqRel) {
             super::wake(&self.microprocess);
         }
     }
 
-    /// A session has ended that left ports, sockets or programs: they are closed when they are found to be garbage, which may be long where nobody takes memory.
+    /// Called when a session with open ports, sockets or programs has ended. A collection finds and
+    /// closes them. Without this call it could be long until the next one if no thread allocates.
     pub(crate) fn request_for_left(&self) {
         if !self.left.swap(true, Ordering::AcqRel) {
             super::wake(&self.microprocess);
         }
     }
 
-    /// Sees that there will have been so many collections.
+    /// Requests collections until this number has completed.
     pub(crate) fn request_until(&self, collections: u64) {
         if self.begun.load(Ordering::Acquire) < collections {
             self.due.store(true, Ordering::Release);
@@ -134,23 +137,23 @@ impl Collector {
         }
     }
 
-    /// How many collections there will have been when one that begins from now on has ended.
+    /// The number of completed collections once one that begins from now on has ended.
     pub(crate) fn next(&self) -> u64 {
         self.begun.load(Ordering::Acquire) + 1
     }
 
-    /// How many collections are over: what they found to be dropped is dropped.
+    /// Number of completed collections whose unreachable objects have been dropped.
     pub(crate) fn settled(&self) -> u64 {
         self.settled.load(Ordering::Acquire)
     }
 
-    /// Who collects.
+    /// The collector's microprocess.
     #[cfg(test)]
     pub(crate) fn microprocess(&self) -> Microprocess {
         (*lock(&self.microprocess)).expect("the system is booted")
     }
 
-    /// The thread's body: collects when asked, until the process ends.
+    /// The thread's body: collects on request until the process ends.
     pub(crate) fn run(&self, kernel: &Kernel) {
         *lock(&self.microprocess) = Some(Microprocess::current());
         let mut rests_until = Instant::now();
@@ -183,7 +186,7 @@ impl Collector {
         self.wanted.load(Ordering::Acquire) || self.hurried.load(Ordering::Acquire)
     }
 
-    /// A collection beside the threads; how long the world stood still, and what is to be dropped.
+    /// A concurrent collection. Returns how long the world was stopped, and the objects to drop.
     fn collect_beside(&self, kernel: &Kernel) -> (Duration, Dead) {
         let mut marks = kernel.heap.empty_marks();
         let mut parts = Vec::new();
@@ -239,7 +242,8 @@ impl Collector {
         kernel.heap.step();
         kernel.settle(parts);
         if self.wanted.swap(false, Ordering::AcqRel) {
-            // Who waits for memory needs what has become garbage meanwhile, too.
+            // A thread that waits for memory also needs what has become garbage during the
+            // collection.
             return dead.and(collect(kernel, threads));
         }
         dead

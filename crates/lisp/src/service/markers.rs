@@ -1,25 +1,29 @@
-//! The services that help the collector to mark: one for each virtual processor, where there are [`ENOUGH`].
+//! The services that help the collector to mark: one for each virtual processor, if there are at
+//! least [`ENOUGH`].
 //!
-//! Marks of several markers are set by atomic steps, one of a single marker by plain ones: a pair takes two to three times as long. So two take longer than one
-//! (`cargo bench -p kyocho-lisp --bench pauses`, two AMD EPYC cores: 214 ms instead of 130).
+//! Several markers set marks atomically, which takes two to three times as long per pair as the
+//! plain stores of a single marker. So two markers are slower than one (`cargo bench -p kyocho-lisp
+//! --bench pauses`).
 //!
 //! ```text
-//!  collector: more than it can do alone --invite--> marker of another virtual processor
-//!                                                    takes packets, leaves some to others, until there are none; parks
+//!  collector: more work than it can do alone --invite--> marker of another virtual processor
+//!                                                    takes packets, offers parts to others, until none is left; parks
 //! ```
 //!
-//! A marker is as urgent as the collector is: beside running threads as they are, and gives way at the end of its time slice; while the world
-//! stands still, as services are. The one of the virtual processor that the collector marks on is not called.
+//! A marker has the collector's priority. During concurrent marking that is the priority of
+//! ordinary threads, and the marker yields at the end of its time slice. While the world is stopped
+//! it is the priority of services. The marker of the collector's own virtual processor is not used.
 
 use crate::system::kernel::{Kernel, lock};
 use kyocho_microprocess::{Microprocess, Priority, virtual_processor, yield_now};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-/// How often a marker without work lets others run before it parks: being woken takes as long as some thousand objects.
+/// How often a marker without work yields before it parks. Waking it takes as long as marking some
+/// thousand objects.
 const LOOKS: usize = 500;
 
-/// On so many virtual processors marking is shared.
+/// Least number of virtual processors for shared marking.
 pub(crate) const ENOUGH: usize = 4;
 
 #[derive(Debug, Default)]
@@ -28,7 +32,7 @@ struct Seat {
     is_idle: AtomicBool,
 }
 
-/// The markers, by virtual processor; none where those are few.
+/// The markers, by virtual processor; empty if there are too few processors.
 #[derive(Debug)]
 pub(crate) struct Markers {
     seats: Box<[Seat]>,
@@ -38,7 +42,7 @@ pub(crate) struct Markers {
 }
 
 impl Markers {
-    /// For so many virtual processors.
+    /// The markers for this many virtual processors.
     pub(super) fn new(virtual_processors: usize) -> Self {
         Self {
             seats: (0..Self::count_for(virtual_processors)).map(|_| Seat::default()).collect(),
@@ -47,26 +51,26 @@ impl Markers {
         }
     }
 
-    /// How many there are on so many virtual processors.
+    /// The number of markers for this many virtual processors.
     pub(crate) const fn count_for(virtual_processors: usize) -> usize {
         if virtual_processors < ENOUGH { 0 } else { virtual_processors }
     }
 
-    /// How many there are.
+    /// The number of markers.
     pub(crate) const fn count(&self) -> usize {
         self.seats.len()
     }
 
-    /// The caller begins to collect.
+    /// Called by the collector when it begins.
     pub(super) fn begin(&self) {
         self.maker_at.store(virtual_processor(), Ordering::Relaxed);
         self.set_priority(Priority::HIGHEST);
     }
 
-    /// They are as urgent as the collector.
+    /// Gives the markers the collector's priority.
     pub(super) fn set_priority(&self, priority: Priority) {
         *lock(&self.priority) = priority;
-        // One that is about to begin has said so, and reads it after.
+        // A marker that is about to begin clears `is_idle` first and reads the priority afterwards.
         for seat in self.seats.iter().filter(|seat| !seat.is_idle.load(Ordering::SeqCst)) {
             if let Some(microprocess) = lock(&seat.microprocess).as_ref() {
                 microprocess.set_priority(priority);
@@ -74,7 +78,7 @@ impl Markers {
         }
     }
 
-    /// Calls one that has nothing to do, if there is one.
+    /// Wakes an idle marker, if there is one.
     pub(crate) fn invite(&self) {
         let (me, maker) = (virtual_processor(), self.maker_at.load(Ordering::Relaxed));
         let others =
@@ -87,7 +91,7 @@ impl Markers {
         }
     }
 
-    /// The body of one of them, until the process ends.
+    /// The body of a marker, until the process ends.
     pub(crate) fn run(&self, place: usize, kernel: &Kernel) {
         let seat = &self.seats[place];
         let me = Microprocess::current();
@@ -113,7 +117,7 @@ impl Markers {
         }
     }
 
-    /// Those who help.
+    /// The markers' microprocesses.
     #[cfg(test)]
     pub(crate) fn microprocesses(&self) -> Vec<Microprocess> {
         self.seats.iter().filter_map(|seat| *lock(&seat.microprocess)).collect()

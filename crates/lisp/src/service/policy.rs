@@ -1,15 +1,17 @@
-//! Policies written in Lisp: what the scheduler and the collector leave open is decided by a Lisp thread (paper 4, §2, §3.1.2, §3.1.3).
+//! Policies written in Lisp: a Lisp thread decides what the scheduler or the collector leaves open
+//! (paper 4, §2, §3.1.2, §3.1.3).
 //!
 //! ```text
 //!  mechanism --question--> policy's thread: (decide question) --orders--> mechanism      as messages, never within a switch
-//!                            | no answer in time, an error, what is no order, its end
+//!                            | no answer in time, an error, an invalid order, or the thread's end
 //!                            v
-//!                        dismissed: its orders are taken back, the built-in policy decides again
+//!                        dismissed: its orders are cancelled, the built-in policy decides again
 //! ```
 //!
-//! Nobody waits for an answer. A seat has one policy at most, which has one question at most; the watchdog looks at how long it has had
-//! it. A policy's thread is more urgent than all but the services, so what it is late with, it is late with by itself; it is a thread of
-//! whoever installed it, and is charged and ended as any other.
+//! The mechanism never waits for an answer. There is at most one policy of each kind, and it has at
+//! most one question. The watchdog checks how long it has had the question. A policy's thread has a
+//! higher priority than all threads except the services, so a late answer is its own fault. It
+//! belongs to the user that installed it, and is charged and ended like any other thread.
 //!
 //! **Lock order:** a seat; then the registry of threads; then a thread's `inner`.
 
@@ -30,12 +32,12 @@ use kyocho_sys::prim::clock::monotonic_ns;
 use scheduler::Row;
 use std::sync::{Arc, Mutex};
 
-/// What a policy decides about.
+/// The subject of a policy's decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Which threads run before which.
+    /// The priorities at which threads run.
     Scheduler,
-    /// When to collect, what to give back, how large caches are.
+    /// When to collect, how much memory to return, how large caches are.
     Collector,
 }
 
@@ -60,25 +62,25 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Who decides.
+/// An installed policy.
 #[derive(Debug)]
 struct Holder {
     thread: Arc<LispThread>,
-    /// How long an answer may take.
+    /// The time limit for an answer.
     patience_ns: u64,
-    /// Since when it has a question.
+    /// When the pending question was asked.
     asked_ns: Option<u64>,
 }
 
-/// Where a policy sits; the built-in one decides where nobody does.
+/// The state of one kind of policy. Without a holder the built-in policy decides.
 #[derive(Debug, Default)]
 struct Seat {
     holder: Option<Holder>,
-    /// Why the last one was dismissed.
+    /// Why the last policy was dismissed.
     dismissal: Option<String>,
-    /// The scheduler's question: kept until Lisp has it.
+    /// The scheduler's question, kept until the policy has read it.
     rows: Arc<Vec<Row>>,
-    /// The collector's.
+    /// The collector's question.
     statistics: Statistics,
 }
 
@@ -87,7 +89,7 @@ impl Seat {
         self.holder.as_mut().filter(|holder| Arc::ptr_eq(&holder.thread, thread))
     }
 
-    /// Puts the question to who decides, unless he still has one.
+    /// Asks the holder its question, unless one is pending.
     fn ask(&mut self) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.asked_ns.is_none()) {
             holder.asked_ns = Some(monotonic_ns());
@@ -96,21 +98,21 @@ impl Seat {
     }
 }
 
-/// What a policy's thread finds when it asks for its question.
+/// The question that a policy's thread gets.
 enum Question {
-    /// None so far.
+    /// None yet.
     None,
-    /// Threads that something has happened to.
+    /// Threads with new events.
     Threads(Arc<Vec<Row>>),
-    /// A collection is over.
+    /// A collection has ended.
     Collection(Statistics),
 }
 
-/// The seats; the [watchdog](super::watchdog) watches over those who sit there.
+/// The policies of both kinds, which the [watchdog](super::watchdog) supervises.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
     seats: [Mutex<Seat>; KINDS.len()],
-    /// What threads tell the scheduler's policy.
+    /// The events for the scheduler's policy.
     pub(crate) notes: Arc<Notes>,
 }
 
@@ -119,7 +121,7 @@ impl Policies {
         &self.seats[kind as usize]
     }
 
-    /// Seats a policy; who sat there is dismissed. Its thread has not begun.
+    /// Installs a policy whose thread has not begun. Dismisses the one before.
     fn install(&self, kernel: &Kernel, kind: Kind, thread: &Arc<LispThread>, patience: Duration) {
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let mut seat = lock(self.seat(kind));
@@ -141,12 +143,13 @@ impl Policies {
         kernel.watchdog.wake();
     }
 
-    /// The built-in policy decides again, where it does not already.
+    /// Restores the built-in policy.
     fn remove(&self, kernel: &Kernel, kind: Kind) {
         self.vacate(kernel, kind, &mut lock(self.seat(kind)), None);
     }
 
-    /// Takes the seat, and all orders back. `why` is told by the thread as it ends, and by `(policies)`.
+    /// Removes the holder and cancels its orders. The thread reports `why` when it ends, and
+    /// `(policies)` returns it.
     fn vacate(&self, kernel: &Kernel, kind: Kind, seat: &mut Seat, why: Option<String>) {
         let Some(Holder { thread, .. }) = seat.holder.take() else { return };
         thread.make_policy(false);
@@ -165,12 +168,13 @@ impl Policies {
             .as_ref()
             .map(|why| format!("{kind} policy: {why}; the built-in policy decides again"));
         seat.dismissal = why;
-        // Where it stands: one that does not answer is not given time to do something last.
+        // Ended at once: a thread that does not answer gets no time for its `dynamic-wind`
+        // procedures.
         thread.request(REQUEST_ABANDON);
         let _ = thread.microprocess.get().map(Microprocess::resume);
     }
 
-    /// A policy's thread has ended, however.
+    /// Called when a thread has ended that may be a policy's.
     pub(crate) fn ended(&self, kernel: &Kernel, thread: &Arc<LispThread>) {
         for kind in KINDS {
             let mut seat = lock(self.seat(kind));
@@ -180,7 +184,7 @@ impl Policies {
         }
     }
 
-    /// What the thread is to decide; `None` where it is none of the policies.
+    /// The question for the thread; `None` if it is not the policy's thread.
     fn question(&self, kind: Kind, thread: &Arc<LispThread>) -> Option<Question> {
         let mut seat = lock(self.seat(kind));
         let holder = seat.holder_if(thread)?;
@@ -196,12 +200,12 @@ impl Policies {
         Some(Question::Threads(Arc::clone(&seat.rows)))
     }
 
-    /// Lisp has the question.
+    /// Records that the policy has read the question.
     fn told(&self, kind: Kind) {
         lock(self.seat(kind)).rows = Arc::default();
     }
 
-    /// Carries out what the thread has decided; `false` where it was not asked.
+    /// Carries out the thread's answer; `false` if no question was pending.
     fn answer(&self, kind: Kind, thread: &Arc<LispThread>, carry_out: impl FnOnce()) -> bool {
         let mut seat = lock(self.seat(kind));
         let asked = seat.holder_if(thread).and_then(|holder| holder.asked_ns.take());
@@ -211,7 +215,7 @@ impl Policies {
         asked.is_some()
     }
 
-    /// Some time has passed: threads that something has happened to are told of.
+    /// Called at intervals: asks the scheduler's policy about threads with events.
     pub(super) fn tick(&self, kernel: &Kernel) {
         if self.notes.are_wanted() && !self.notes.is_empty() {
             lock(self.seat(Kind::Scheduler)).ask();
@@ -219,7 +223,8 @@ impl Policies {
         }
     }
 
-    /// The world stood still for so long, and goes on. Nobody could answer meanwhile.
+    /// Called after a collection that stopped the world for `stood`. That time does not count
+    /// against an answer.
     pub(super) fn collected(&self, kernel: &Kernel, stood: Duration) {
         let stood_ns = stood.as_nanos() as u64;
         for kind in KINDS {
@@ -234,7 +239,7 @@ impl Policies {
         }
     }
 
-    /// Dismisses who is late; until when who has a question may answer.
+    /// Dismisses policies that are late. Returns the next time limit.
     pub(super) fn watch(&self, kernel: &Kernel) -> Option<u64> {
         KINDS.into_iter().filter_map(|kind| self.watch_over(kernel, kind)).min()
     }

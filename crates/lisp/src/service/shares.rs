@@ -1,13 +1,15 @@
-//! The service that keeps users to their shares: while their threads run, it has each look at its place again and again.
+//! The service that enforces users' shares. While their threads run, it makes each of them update
+//! its priority at intervals.
 //!
 //! ```text
-//!  a thread's step: charges its account, takes its place in the queues     (account::share says which)
-//!  every TICK:      the floor of virtual times is found anew, and what runs comes to a safepoint: so its step ends;
-//!                   where a policy in Lisp places threads, it is told what has happened
+//!  a thread's step: charges its account, and gets its priority     (see account::share)
+//!  every TICK:      the floor of virtual times is computed; running threads are brought to a safepoint, which ends their steps;
+//!                   a scheduler policy in Lisp is told the events
 //! ```
 //!
-//! Without it a thread that is more urgent than all others would run one step for ever, and never be charged. It ticks only while
-//! threads of users take steps, or any while a policy places them: an idle system uses no processor time.
+//! Without it a thread of the highest priority could run one step for ever, and would never be
+//! charged. It ticks only while threads of users take steps, or any threads while a policy
+//! schedules them. An idle system uses no processor time.
 
 use crate::system::kernel::{Kernel, lock};
 use core::time::Duration;
@@ -16,22 +18,22 @@ use kyocho_microprocess::{Microprocess, park, sleep, virtual_processor};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;
 
-/// How long what runs is left alone.
+/// Interval at which running threads are interrupted.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The service, and what it looks after.
+/// The service and its state.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    /// The virtual time of the hindmost account that has active threads, as of the last tick.
+    /// The floor of the accounts' virtual times at the last tick.
     floor_ns: AtomicU64,
-    /// By virtual processor: the thread of a user whose step began last there, since the last tick.
+    /// By virtual processor: the user's thread whose step began last since the last tick.
     stepping: Box<[Mutex<Option<Microprocess>>]>,
     is_ticking: AtomicBool,
     microprocess: Mutex<Option<Microprocess>>,
 }
 
 impl Shares {
-    /// For so many virtual processors.
+    /// The service for this many virtual processors.
     pub(crate) fn new(virtual_processors: usize) -> Self {
         Self {
             floor_ns: AtomicU64::new(0),
@@ -41,7 +43,8 @@ impl Shares {
         }
     }
 
-    /// The calling thread of a user begins a step; the floor of the accounts' virtual times.
+    /// Records that the calling thread of a user begins a step. Returns the floor of the virtual
+    /// times.
     pub(crate) fn begin_step(&self) -> u64 {
         if let Some(place) = self.stepping.get(virtual_processor()) {
             *lock(place) = Some(Microprocess::current());
@@ -50,7 +53,7 @@ impl Shares {
         self.floor_ns.load(Ordering::Relaxed)
     }
 
-    /// There is one more tick at least.
+    /// Requests at least one more tick.
     pub(super) fn keep_ticking(&self) {
         if !self.is_ticking.swap(true, Ordering::AcqRel) {
             super::wake(&self.microprocess);
@@ -72,13 +75,13 @@ impl Shares {
             kernel.policies.tick(kernel);
             if !self.interrupt() {
                 self.is_ticking.swap(false, Ordering::AcqRel);
-                // A step that began meanwhile may have found it ticking still.
+                // A step that began meanwhile may have seen `is_ticking` still set.
                 self.is_ticking.fetch_or(self.interrupt(), Ordering::AcqRel);
             }
         }
     }
 
-    /// Has what runs come to a safepoint; whether a step has begun since the last time.
+    /// Brings running threads to a safepoint. Returns whether a step has begun since the last call.
     fn interrupt(&self) -> bool {
         let stepping = self.stepping.iter().filter_map(|place| lock(place).take());
         stepping.map(|thread| thread.poll_word().store(1, Ordering::Release)).count() > 0

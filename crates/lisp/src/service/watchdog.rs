@@ -1,4 +1,5 @@
-//! The service that looks at clocks: policies that are late with an answer, and threads that are late with their end.
+//! The service that enforces time limits: of policies for their answers, and of terminated threads
+//! for their ends.
 
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, REQUEST_ABANDON};
@@ -8,24 +9,25 @@ use kyocho_sys::prim::clock::monotonic_ns;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// How long a thread that somebody has terminated may run what `dynamic-wind` has it run.
+/// How long a terminated thread may run its `dynamic-wind` procedures.
 const GRACE_NS: u64 = 1_000_000_000;
 
-/// The service, and the threads it waits for.
+/// The service, and the threads that it waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
-    /// Threads that run what they do last, and until when they may; in order of time.
+    /// Threads that run their last `dynamic-wind` procedures, with their time limits, in order of
+    /// time.
     ending: Mutex<VecDeque<(u64, Arc<LispThread>)>>,
     microprocess: Mutex<Option<Microprocess>>,
 }
 
 impl Watchdog {
-    /// Has it look at the clocks.
+    /// Makes the service check the time limits.
     pub(crate) fn wake(&self) {
         super::wake(&self.microprocess);
     }
 
-    /// The thread was terminated, and runs what it does last.
+    /// Records that the thread was terminated and runs its `dynamic-wind` procedures.
     pub(crate) fn ends(&self, thread: &Arc<LispThread>) {
         let mut ending = lock(&self.ending);
         ending.push_back((monotonic_ns() + GRACE_NS, Arc::clone(thread)));
@@ -36,7 +38,7 @@ impl Watchdog {
         }
     }
 
-    /// The thread has ended in time.
+    /// Records that the thread has ended in time.
     pub(crate) fn has_ended(&self, thread: &Arc<LispThread>) {
         lock(&self.ending).retain(|(_, ending)| !Arc::ptr_eq(ending, thread));
     }
@@ -53,11 +55,11 @@ impl Watchdog {
         }
     }
 
-    /// Ends who is late where he stands; until when the next one may run.
+    /// Ends late threads at once. Returns the next time limit.
     fn abandon_late(&self) -> Option<u64> {
         while let Some(thread) = self.next_late() {
             thread.request(REQUEST_ABANDON);
-            // One that stands still takes no step for a request; one that has ended needs none.
+            // A suspended thread would not process a request; a thread that has ended needs none.
             let _ = thread.microprocess.get().map(Microprocess::resume);
         }
         lock(&self.ending).front().map(|&(ends_ns, _)| ends_ns)
@@ -70,7 +72,7 @@ impl Watchdog {
         late.map(|(_, thread)| thread)
     }
 
-    /// Who watches.
+    /// The service's microprocess.
     #[cfg(test)]
     pub(crate) fn microprocess(&self) -> Microprocess {
         (*lock(&self.microprocess)).expect("the system is booted")

@@ -1,10 +1,10 @@
-//! Elements of shared vectors: what means the same on all nodes, as three words.
+//! Elements of shared vectors: values with the same meaning on all nodes, as three words.
 //!
 //! ```text
 //!   [ 0 | low, high ]  exact integer     [ 2 | truth, 0 ]  boolean     [ 4 | 0, 0 ]  empty list
 //!   [ 1 | low, high ]  flonum            [ 3 | code, 0 ]   character
 //! ```
-//! Fresh memory is zeros: exact zeros.
+//! New memory is zero, so its elements are exact zeros.
 
 use kyocho_heap::heap::Mutator;
 use kyocho_heap::number;
@@ -23,7 +23,7 @@ fn wide(kind: u32, bits: u64) -> Element {
     [kind, bits as u32, (bits >> 32) as u32]
 }
 
-/// A value as an element; none where other nodes could not make anything of it.
+/// A value as an element; `None` if it has no meaning on other nodes.
 pub(super) fn of(value: Value) -> Option<Element> {
     if let Some(integer) = value.as_fixnum() {
         return Some(wide(INTEGER, integer as u64));
@@ -42,10 +42,10 @@ pub(super) fn of(value: Value) -> Option<Element> {
     }
 }
 
-/// The value that an element is.
+/// The value of an element.
 ///
 /// # Errors
-/// Nodes wrote it at once, without a lock: it is none.
+/// The element is invalid, because nodes wrote it at the same time without a lock.
 pub(super) fn value(m: &mut Mutator, element: Element) -> Result<Value> {
     let [kind, low, high] = element;
     let bits = u64::from(low) | u64::from(high) << 32;

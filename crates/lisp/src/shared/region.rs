@@ -1,4 +1,4 @@
-//! Regions of shared memory as Lisp holds them.
+//! Regions of shared memory as Lisp refers to them.
 
 use super::call;
 use kyocho_dsm::{Region, RegionSettings};
@@ -13,7 +13,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::sync::OnceLock;
 
-/// A region; none before it is made, which it is once, as a shared vector is allocated once.
+/// A region; empty before it is created. Like a shared vector it is created exactly once.
 #[derive(Debug, Default)]
 struct SharedRegion(OnceLock<Region>);
 
@@ -58,7 +58,7 @@ fn address(who: &'static str, frame: Frame, i: u16) -> Result<u64> {
     integer.to_u64().ok_or_else(|| Raise::out_of_range(who, position, value, "0 <= n < 2^64"))
 }
 
-/// Argument `i`: a shared region that was made.
+/// Argument `i`: a shared region that has been created.
 pub(super) fn argument(who: &'static str, frame: Frame, i: u16) -> Result<Region> {
     let value = frame.get(i);
     let region = value.as_foreign::<SharedRegion>().and_then(|region| region.0.get().copied());

@@ -1,4 +1,5 @@
-//! Booting: the runtime's kernel thread, `init`, the services, the prelude; and how evaluations begin.
+//! Boot: the runtime's kernel thread, `init`, the services, the prelude; and the start of
+//! evaluations.
 
 use crate::report::Report;
 use crate::service::markers::Markers;
@@ -26,13 +27,13 @@ use std::sync::{Arc, Mutex, mpsc};
 
 /// The runtime's first kernel thread only waits: microprocesses have stacks of their own.
 const STACK_BYTES: usize = 1 << 20;
-/// Stack that an expansion may use: threads' steps run on 8 MiB, which must do for the compiler too.
+/// Stack for an expansion. Steps of threads run on 8 MiB, of which the compiler needs a part.
 const EXPANSION_STACK_BYTES: usize = 5 << 20;
 
-/// The data of a text, up to the first that is wrong.
+/// The data of a text, up to the first error.
 pub(super) type Data = VecDeque<Result<Datum, SyntaxError>>;
 
-/// What somebody outside the runtime wants done in it. It must not wait.
+/// A request from outside the runtime, run inside it. It must not wait.
 pub(crate) type Job = Box<dyn FnOnce(&Arc<Kernel>) + Send>;
 
 /// A text to evaluate in a session.
@@ -40,17 +41,18 @@ pub(crate) type Job = Box<dyn FnOnce(&Arc<Kernel>) + Send>;
 pub(crate) struct Text {
     pub(crate) environment: Arc<Environment>,
     pub(crate) data: Data,
-    /// The procedure that runs it: it says whether the values of the forms are wanted.
+    /// The procedure that runs the text. It determines whether the values of the forms are
+    /// returned.
     pub(crate) runner: &'static str,
 }
 
 impl Text {
-    /// A program: its forms' values are nobody's business.
+    /// A program, whose values are ignored.
     pub(super) fn program(environment: Arc<Environment>, data: Data) -> Self {
         Self { environment, data, runner: "%run-program" }
     }
 
-    /// What gives a session the world of an image.
+    /// A text that loads an image into a session.
     pub(super) fn image(session: &LispSession, path: &Path) -> Self {
         let nowhere = Span::default();
         let name = Datum::symbol(Symbol::intern("%enter-image"), nowhere);
@@ -60,7 +62,7 @@ impl Text {
         Self::program(system, Data::from([Ok(call)]))
     }
 
-    /// Nothing but what `runner` does, given no forms.
+    /// An empty text, for the effect of `runner` alone.
     pub(super) fn none(environment: Arc<Environment>, runner: &'static str) -> Self {
         Self { environment, data: Data::new(), runner }
     }
@@ -70,17 +72,18 @@ impl Text {
         Self { environment, data, runner: "%run-text" }
     }
 
-    /// A text at a prompt that writes values itself.
+    /// A text at a prompt that writes the values itself.
     pub(super) fn printing(environment: Arc<Environment>, data: Data) -> Self {
         Self { environment, data, runner: "%run-and-print" }
     }
 }
 
-/// Has a text evaluated, and waits for the end, on a kernel thread that is none of the runtime's.
+/// Starts the evaluation of a text and waits for its end. Must be called on a kernel thread outside
+/// the runtime.
 pub(super) fn evaluate(jobs: &mpsc::Sender<Job>, session: &Arc<LispSession>, text: Text) -> Ended {
     let (reply, end) = mpsc::channel();
     let reply = move |ended| {
-        // Nobody listens any more: nothing to do.
+        // If the receiver has gone, the result is not needed.
         let _ = reply.send(ended);
     };
     let session = Arc::clone(session);
@@ -91,7 +94,7 @@ pub(super) fn evaluate(jobs: &mpsc::Sender<Job>, session: &Arc<LispSession>, tex
     end.recv().unwrap_or_else(|_| Ended::Report(Report::internal("the runtime has ended")))
 }
 
-/// Cells that the objects of an evaluation's main thread fit into, and how many collections they are worth.
+/// Cells for the objects of an evaluation's main thread, and how many collections to wait for them.
 const BEGIN_CELLS: usize = 64;
 const STOCK_TRIES: u32 = 3;
 
@@ -115,7 +118,8 @@ pub(super) fn boot(
         if let Some(slice) = options.time_slice {
             runtime = runtime.time_slice(slice);
         }
-        // A deadlock of everything can only be one of services: threads' deadlocks are theirs.
+        // The runtime's own deadlock detection would only see services; deadlocks of Lisp threads
+        // are reported by sessions.
         let _ = runtime.build().run(move || init(options, &news, &inbox));
     };
     kyocho_sys::thread::start("kyocho", STACK_BYTES, body)
@@ -132,12 +136,12 @@ pub(super) fn boot(
     }
 }
 
-/// The parent of all threads.
+/// Body of the parent of all threads.
 fn init(options: Options, news: &mpsc::Sender<News>, inbox: &mpsc::Receiver<Job>) {
     match start(options, news) {
         Ok(kernel) => {
             let _ = news.send(News::Ready(Arc::clone(&kernel)));
-            // Waiting here sleeps in the kernel, which the scheduler takes as what it is.
+            // Waiting here blocks in the kernel, which the scheduler detects.
             while let Ok(job) = inbox.recv() {
                 job(&kernel);
             }
@@ -229,7 +233,7 @@ fn load_prelude(kernel: &Arc<Kernel>) -> Result<(), Report> {
     Ok(())
 }
 
-/// Waits, as a microprocess, for the end of what `begin` begins.
+/// As a microprocess, starts something with `begin` and waits for its end.
 fn await_end(begin: impl FnOnce(Reply)) -> Result<(), Report> {
     let me = Microprocess::current();
     let slot = Arc::new(Mutex::new(None));
@@ -261,8 +265,8 @@ fn serve(
 }
 
 impl Kernel {
-    /// Starts the main thread of a text. `reply` is told how it ends, also when it cannot begin. Called by a
-    /// microprocess; waits for nothing but a collection.
+    /// Starts the main thread of a text. `reply` is called when the thread ends, or if it cannot
+    /// begin. Called by a microprocess; waits for nothing except a collection.
     pub(crate) fn begin(self: &Arc<Self>, session: &Arc<LispSession>, text: Text, reply: Reply) {
         session.set_program(&text.environment);
         let procedure = self.procedure(text.runner);
@@ -272,7 +276,7 @@ impl Kernel {
         });
     }
 
-    /// Starts a main thread that calls the procedure that `make` gives, with its argument.
+    /// Starts a main thread that calls the procedure returned by `make` with its argument.
     fn begin_with(
         self: &Arc<Self>,
         session: &Arc<LispSession>,
@@ -295,8 +299,9 @@ impl Kernel {
         }
     }
 
-    /// Sees that there are cells to begin an evaluation with: what the last one left behind may fill the heap, and nobody else has
-    /// asked for a collection yet. Where nothing can be had, who makes the objects is told.
+    /// Makes cells available for the start of an evaluation. Garbage of the last evaluation may
+    /// fill the heap, and no collection may have been requested. If no cells can be obtained,
+    /// making the objects reports the error.
     fn stock_up(&self) {
         for _ in 0..STOCK_TRIES {
             let stocked = self.threads.as_outsider(|| lock(&self.mutator).stock(BEGIN_CELLS));

@@ -1,4 +1,4 @@
-//! Procedures that reach the system: `eval`, `load`, environments, `exit`.
+//! Procedures of the system: `eval`, `load`, environments, `exit`.
 
 use crate::system::forms::{Source, Todo, read_all};
 use crate::system::kernel::lock;
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An environment as Lisp holds it.
+/// An environment as Lisp refers to it.
 #[derive(Debug)]
 pub(crate) struct EnvironmentObject(pub(crate) Arc<Environment>);
 
@@ -66,8 +66,9 @@ pub(crate) const TABLE: &[Procedure] = &[
     }),
 ];
 
-/// R7RS 6.14: `#t` is success, an exact integer is itself as far as the host takes it, its low eight
-/// bits; but no number other than 0 becomes success so. All else is failure.
+/// The exit code for an argument of `exit` (R7RS 6.14). `#t` is success. An exact integer yields
+/// its low eight bits, which is all that the host accepts, but no number other than 0 becomes
+/// success that way. Everything else is failure.
 fn exit_code(value: Value) -> i32 {
     match value.as_fixnum() {
         Some(0) => 0,
@@ -88,7 +89,8 @@ fn environment_argument(value: Value) -> Result<Arc<Environment>> {
         .ok_or_else(|| Raise::wrong_type("eval", 2, "environment", value))
 }
 
-/// The procedure that evaluates the next form, or `#f`. Macros may take their time: collections go on meanwhile.
+/// The procedure that evaluates the next form, or `#f`. Expansion may take long, so collections may
+/// run meanwhile.
 fn next_form(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let Some(source) = frame.get(0).as_foreign::<Source>() else {
         return Err(Raise::wrong_type("%next-form", 1, "source", frame.get(0)));
@@ -141,7 +143,7 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
 }
 
-/// `(load-package "FILE.tgz")`: its libraries can be imported from now on; their names.
+/// `(load-package "FILE.tgz")`: makes the package's libraries available and returns their names.
 fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let path = kyocho_heap::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load-package", 1, "string", frame.get(0)))?;
@@ -162,7 +164,7 @@ fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Con
     Ok(Control::Value(machine.mutator.literal(&names)?))
 }
 
-/// `(%source-of-imports list)`: what `(environment import-set ...)` must run.
+/// `(%source-of-imports list)`: the forms that `(environment import-set ...)` must run.
 fn source_of_imports(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let mut sets = Vec::new();
     let list = machine.standing(frame, count, |m| datum_of(m, frame.get(0)))?;

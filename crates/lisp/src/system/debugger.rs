@@ -1,8 +1,8 @@
-//! What a debugger asks: what failed last and how to go on, and what a thread is doing.
+//! The debugger's queries: the last failure and how to continue it, and what a thread is doing.
 //!
 //! ```text
 //!  evaluation fails --> its session keeps the failure --> (bt) (locals 0) (use-value 1) (retry)
-//!  (bt id): asker --request--> thread, at its next safepoint: writes down its callers, wakes the asker
+//!  (bt id): asker --request--> thread, at its next safepoint: records its callers, wakes the asker
 //! ```
 
 use crate::report;
@@ -40,9 +40,9 @@ pub(crate) const TABLE: &[Procedure] = &[
     }),
 ];
 
-/// Callers that are listed.
+/// Most callers in a list.
 const FRAMES_MAX: usize = 64;
-/// How long a thread has to say what it does: one that is suspended does not.
+/// How long to wait for a thread's answer. A suspended thread does not answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// `#(object continuation at-instruction?)`, or `#f`.
@@ -55,7 +55,7 @@ fn failure(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
     Ok(Control::Value(machine.mutator.vector_of(&fields)?))
 }
 
-/// `((text (name . value) ...) ...)`, the innermost first.
+/// `((text (name . value) ...) ...)`, innermost frame first.
 fn failure_frames(machine: &mut Machine) -> Result {
     let Some(failure) = machine.thread()?.session.failure() else { return Ok(Value::NIL) };
     let frames: Vec<_> = Captured::of(failure.continuation)
@@ -77,7 +77,7 @@ fn failure_frames(machine: &mut Machine) -> Result {
     Ok(list)
 }
 
-/// `(%backtrace thread)`: a list of strings, or `#f` where it does not answer or has ended.
+/// `(%backtrace thread)`: a list of strings; `#f` if the thread does not answer or has ended.
 fn backtrace(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let value = frame.get(0);
     let thread = value.as_foreign::<ThreadObject>().map(|object| &object.0);
@@ -125,7 +125,7 @@ fn lines_of(machine: &Machine) -> Vec<String> {
 }
 
 impl LispThread {
-    /// Tells who asked what the thread, whose machine stands, is doing.
+    /// Answers the requests for a backtrace of this thread, whose machine is stopped.
     pub(crate) fn tell_watchers(&self, machine: &Machine) {
         let watchers = core::mem::take(&mut lock(&self.inner).watchers);
         for watcher in watchers {

@@ -1,11 +1,11 @@
-//! Forms that are run one after the other: a file, a text at the prompt, a datum that `eval` was given.
+//! Forms that are run in order: of a file, of a text at the prompt, or a datum passed to `eval`.
 //!
 //! ```text
 //!   text ──read──► data ──expand──► top-level forms ──compile──► items ──► called one by one
 //! ```
 //!
-//! A form is expanded when those before it have run. Expanding touches no Lisp value: whoever runs the text does it apart. Compiling makes values,
-//! and pauses.
+//! A form is expanded after those before it have run. Expansion uses no Lisp values, so it runs
+//! outside Lisp. Compilation makes values, and pauses.
 
 use super::kernel::{Kernel, lock};
 use super::lisp_session::LispSession;
@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 impl Kernel {
-    /// Compiles what a form was expanded to. Keeps all that it makes.
+    /// Compiles the expansion of a form. Keeps everything that it makes alive.
     pub(crate) fn compile_forms(
         &self,
         mutator: &mut Mutator,
@@ -33,7 +33,7 @@ impl Kernel {
         let compile = |form| match form {
             TopLevel::Form(core) => {
                 let thunk = compiler::compile(mutator, &self.builtins, &core);
-                // What is long takes its time to go.
+                // Dropping long data takes time.
                 mutator.apart(|| drop(core));
                 thunk.map(Item::Thunk).map_err(|error| error.into_raise(span))
             }
@@ -43,16 +43,16 @@ impl Kernel {
     }
 }
 
-/// Something to do for a form at top level.
+/// An action for a top-level form.
 #[derive(Debug)]
 pub(crate) enum Item {
-    /// Call this.
+    /// Call this thunk.
     Thunk(Value),
-    /// Tell the world that this library's body has run.
+    /// Record that this library's body has run.
     Ready(Arc<str>),
 }
 
-/// Forms that are being run one after the other: a file, a text at the prompt.
+/// A source of forms that are being run in order.
 #[derive(Debug)]
 pub(crate) struct Source(Mutex<SourceState>);
 
@@ -61,18 +61,18 @@ struct SourceState {
     environment: Arc<Environment>,
     data: VecDeque<core::result::Result<Datum, SyntaxError>>,
     items: VecDeque<Item>,
-    /// Whether it is the text that somebody waits for, not one that it loads or makes.
+    /// Whether this is the main text of an evaluation, not one that it loads or creates.
     is_main: bool,
 }
 
-/// What a text asks for next.
+/// The next action for a text.
 #[derive(Debug)]
 pub(crate) enum Todo {
-    /// Call this.
+    /// Call this thunk.
     Call(Value),
-    /// Tell the world that this library's body has run.
+    /// Record that this library's body has run.
     Ready(Arc<str>),
-    /// Expand this, and [`put`](Source::put) what it gives.
+    /// Expand this form, and pass the result to [`put`](Source::put).
     Expand(Datum),
 }
 
@@ -86,7 +86,7 @@ impl ForeignObject for Source {
     }
 }
 
-/// Reads a whole text; the first error ends it.
+/// Reads a whole text, up to the first error.
 pub(crate) fn read_all(
     text: &str,
     name: &str,
@@ -114,24 +114,24 @@ impl Source {
         Self(Mutex::new(SourceState { environment, data, items: VecDeque::new(), is_main: false }))
     }
 
-    /// The same text, as the one that somebody waits for.
+    /// The same text, marked as the main text of an evaluation.
     pub(crate) fn into_main(self) -> Self {
         lock(&self.0).is_main = true;
         self
     }
 
-    /// Forms that are compiled already.
+    /// A source of forms that are compiled already.
     pub(crate) fn of_items(environment: Arc<Environment>, items: Vec<Item>) -> Self {
         let data = VecDeque::new();
         Self(Mutex::new(SourceState { environment, data, items: items.into(), is_main: false }))
     }
 
-    /// Where the forms are evaluated.
+    /// The environment in which the forms are evaluated.
     pub(crate) fn environment(&self) -> Arc<Environment> {
         Arc::clone(&lock(&self.0).environment)
     }
 
-    /// What to do next; `None` at the end.
+    /// The next action; `None` at the end.
     pub(crate) fn next(&self, session: &LispSession) -> Result<Option<Todo>> {
         let mut state = lock(&self.0);
         match state.items.pop_front() {
@@ -150,7 +150,7 @@ impl Source {
         Ok(Some(Todo::Expand(form)))
     }
 
-    /// The procedure to call next, while no thread runs: at boot, and in tests.
+    /// The next procedure to call, while no threads run: at boot, and in tests.
     pub(crate) fn next_alone(
         &self,
         kernel: &Kernel,
@@ -171,8 +171,8 @@ impl Source {
         }
     }
 
-    /// Makes what `form` was expanded to what comes next. Where there is no memory for that, or the thread is to stop, the form does: it is asked
-    /// for again.
+    /// Compiles the expansion of `form` and puts the result first. If memory is out, or the thread
+    /// must stop, `form` itself is put back and will be expanded again.
     pub(crate) fn put(
         &self,
         kernel: &Kernel,

@@ -1,8 +1,9 @@
-//! Services are kept alive: by a keeper each, which starts its service again when that has ended by a kill or a panic.
+//! Restarting of services. Each service has a keeper, which starts it again when a kill or a panic
+//! has ended it.
 //!
 //! ```text
 //!  service ──its end──► keeper ──starts──► service
-//!                          │ killed: as it unwinds, starts a keeper in its place
+//!                          │ killed: as it unwinds, starts another keeper
 //! ```
 
 use core::time::Duration;
@@ -11,15 +12,16 @@ use kyocho_microprocess::{Builder, Priority, always_unwind, sleep};
 use std::io;
 use std::sync::Arc;
 
-/// Services do little; the compiler runs on the kernel thread's own stack.
+/// Stack of a service. The compiler does not run on it but on the kernel thread's own stack.
 const SERVICE_STACK_BYTES: usize = 256 * 1024;
 
-/// How long a service that has died stays dead: one that dies at once is not started all the time.
+/// Delay before a service is restarted, so that one that dies at once is not restarted
+/// continuously.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Runs a service, and starts it again when it is killed or panics (init is the parent of all threads). Killed, it ends at its next wait: what
-/// it holds until then, the stopped world for one, others need, so it is never left where it stands. A keeper that is killed leaves its place to
-/// another one.
+/// Runs a service, and starts it again when it is killed or panics. (init is the parent of all
+/// threads.) A killed service ends at its next wait and never in between, because it may hold what
+/// others need, such as the stopped world. A killed keeper is replaced by another one.
 pub(super) fn keep(
     name: &str,
     priority: Priority,
@@ -32,16 +34,16 @@ pub(super) fn keep(
     Keeper { service, ends, is_dead: false, is_over: false, tries: 0 }.begin()
 }
 
-/// What a keeper keeps.
+/// A service and its keeper's data.
 struct Service {
     name: String,
     priority: Priority,
     body: Box<dyn Fn() + Send + Sync>,
-    /// Told, each time that it ends, whether it returned.
+    /// Receives, each time the service ends, whether it returned.
     ended: Sender<bool>,
 }
 
-/// Tells how a service ended, whatever ended it.
+/// Reports the end of a service, however it ends.
 struct LastWord {
     service: Arc<Service>,
     has_returned: bool,
@@ -49,7 +51,7 @@ struct LastWord {
 
 impl Drop for LastWord {
     fn drop(&mut self) {
-        // There is room: one runs at a time.
+        // There is room, because only one instance runs at a time.
         let _ = self.service.ended.try_send(self.has_returned);
     }
 }
@@ -68,24 +70,25 @@ impl Service {
     }
 }
 
-/// What starts a service again.
+/// The keeper of a service.
 struct Keeper {
     service: Arc<Service>,
     ends: Receiver<bool>,
-    /// The service has ended, and was not started again yet.
+    /// The service has ended and has not been restarted yet.
     is_dead: bool,
     is_over: bool,
-    /// Keepers in a row that the host had no memory for.
+    /// Consecutive keepers for which the host had no memory.
     tries: u32,
 }
 
-/// So many, then a killed keeper has no successor.
+/// After this many tries a killed keeper is not replaced.
 const KEEPER_TRIES_MAX: u32 = 3;
 
 impl Keeper {
     fn begin(self) -> io::Result<()> {
         let keeper = Builder::new().name(format!("init: {}", self.service.name));
-        // It does nothing but start it: nobody who is urgent shall keep a dead service dead.
+        // A keeper only starts its service, so its high priority delays no other thread for long,
+        // and no other thread can delay the restart.
         let keeper = keeper.stack_bytes(SERVICE_STACK_BYTES).priority(Priority::HIGHEST);
         keeper.spawn(move || self.run()).map(drop)
     }
@@ -97,7 +100,7 @@ impl Keeper {
             sleep(PAUSE);
             match self.service.start() {
                 Ok(()) => self.is_dead = false,
-                // The host has no memory for it: it has told that it ended, and is tried again.
+                // The host has no memory for it. Its end was reported; the next try follows.
                 Err(_) => drop(self.ends.try_recv()),
             }
         }
@@ -112,7 +115,7 @@ impl Drop for Keeper {
         }
         let (service, ends) = (Arc::clone(&self.service), self.ends.clone());
         let (is_dead, tries) = (self.is_dead, self.tries + 1);
-        // One that cannot begin is dropped, and so tries it again.
+        // If the new keeper cannot begin, it is dropped, and its drop tries again.
         let _ = Self { service, ends, is_dead, is_over: false, tries }.begin();
     }
 }

@@ -1,4 +1,4 @@
-//! What all threads of one system share: heap, environments, what the compiler knows.
+//! State shared by all threads of one system: heap, environments, facts for the compiler.
 
 use crate::image::SystemObjects;
 use crate::report::Report;
@@ -26,7 +26,7 @@ use kyocho_vm::machine::{Hooks, condition, control};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Threads that the report of a deadlock lists.
+/// Most threads in the report of a deadlock.
 const DEADLOCK_LINES_MAX: usize = 20;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -38,7 +38,7 @@ pub(crate) struct Kernel {
     pub(crate) heap: Arc<Heap>,
     pub(crate) builtins: Builtins,
     pub(crate) hooks: Arc<Hooks>,
-    /// What is raised when there is no memory to make a condition from.
+    /// Raised when there is no memory for a new condition.
     pub(crate) out_of_memory: Value,
     pub(crate) options: Options,
     pub(crate) threads: Threads,
@@ -56,19 +56,20 @@ pub(crate) struct Kernel {
     sessions: Mutex<BTreeMap<u64, Arc<LispSession>>>,
     next_session: AtomicU64,
     system_environment: Arc<Environment>,
-    /// What images need not hold; known when booting is done.
+    /// Objects that images refer to by number; set after boot.
     system_objects: OnceLock<SystemObjects>,
-    /// Locations that booting has made.
+    /// Number of locations made at boot.
     system_globals: OnceLock<usize>,
-    /// For tests: a collection comes at every so many times that a thread goes outside to wait, and 64 times as seldom where it computes; 0: at none.
+    /// For tests: a collection runs at every so many times that a thread goes outside Lisp to wait,
+    /// and 64 times less often if it computes there; 0 for none.
     pub(crate) torture_outside: AtomicU64,
-    /// How often threads went outside, under torture: to wait, to compute.
+    /// For torture: how often threads went outside to wait, and to compute.
     went_outside: [AtomicU64; 2],
-    /// For those who are no Lisp thread; used under `Threads::as_outsider`.
+    /// The mutator for code outside Lisp threads; used under `Threads::as_outsider`.
     pub(crate) mutator: Mutex<Mutator>,
 }
 
-/// What belongs to one account.
+/// The sessions and threads of one account.
 struct Part {
     account: Arc<Account>,
     sessions: Vec<Arc<LispSession>>,
@@ -76,7 +77,7 @@ struct Part {
 }
 
 impl Part {
-    /// Marks its roots.
+    /// Marks their roots.
     fn mark(&self, marker: &mut Marker) {
         self.sessions.iter().for_each(|session| session.trace(marker));
         self.threads.iter().for_each(|thread| thread.trace(marker));
@@ -90,25 +91,25 @@ impl Part {
     }
 }
 
-/// The roots of one account, as a collection beside the threads has noted them.
+/// The roots of one account, as recorded by a concurrent collection.
 pub(crate) struct Roots {
     account: Arc<Account>,
     pub(crate) values: Vec<Value>,
-    /// What was taken until then.
+    /// Bytes that had been taken then.
     taken_bytes: usize,
-    /// Bytes outside the heap that the roots hold, and what was known before they were marked, and then.
+    /// Bytes outside the heap of the roots; later the bytes known before and after marking.
     held_bytes: usize,
     begin_bytes: Option<usize>,
     end_bytes: Option<usize>,
 }
 
 impl Roots {
-    /// They are being marked: so much is known before.
+    /// Called before the roots are marked, with the bytes known so far.
     pub(crate) fn begin(&mut self, known_bytes: usize) {
         self.begin_bytes.get_or_insert(known_bytes);
     }
 
-    /// What is reachable from them has been marked.
+    /// Called after everything reachable from the roots has been marked.
     pub(crate) fn end(&mut self, known_bytes: usize) {
         self.end_bytes = Some(known_bytes);
     }
@@ -141,7 +142,7 @@ impl fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// A kernel whose system environment holds every primitive.
+    /// A kernel whose system environment contains every primitive.
     pub(crate) fn new(heap: Arc<Heap>, options: Options, mut mutator: Mutator) -> Result<Self> {
         #[cfg(test)]
         kyocho_heap::heap::barrier::bound_buffers(2);
@@ -177,7 +178,7 @@ impl Kernel {
         let base = LispSession::new(0, account, world, None, &policies.notes, &doors)
             .map_err(|error| Raise::error(error.to_string(), Vec::new()))?;
         let base = Arc::new(base);
-        // Booting has put down how many there are.
+        // Boot has set the option to a number.
         let virtual_processors = options.virtual_processors.unwrap_or(1);
         let torture_outside = options.torture_outside;
         Ok(Self {
@@ -206,14 +207,14 @@ impl Kernel {
         })
     }
 
-    /// Marks everything: what the system has, then what each account's sessions and threads have, whose part becomes
-    /// what the account is known to have.
+    /// Marks all roots: first the system's, then those of each account's sessions and threads.
+    /// Records the bytes marked for an account as its live bytes.
     pub(crate) fn trace(&self, threads: &[Arc<LispThread>], marker: &mut Marker) {
         marker.mark(self.out_of_memory);
         self.parts(threads).into_iter().for_each(|part| part.trace(marker));
     }
 
-    /// Notes everything that [`trace`](Self::trace) marks, account by account.
+    /// Records all roots that [`trace`](Self::trace) would mark, by account.
     pub(crate) fn note_roots(
         &self,
         threads: &[Arc<LispThread>],
@@ -232,7 +233,8 @@ impl Kernel {
         roots
     }
 
-    /// A collection beside the threads has found what each account has. One that has no session left has nothing.
+    /// Records the live bytes of each account after a concurrent collection. An account without a
+    /// session has none.
     pub(crate) fn settle(&self, parts: Vec<Roots>) {
         let sessions = lock(&self.sessions);
         for part in parts {
@@ -257,7 +259,7 @@ impl Kernel {
             parts[place].sessions.push(session);
         }
         for thread in threads {
-            // A session is forgotten only when its threads have ended.
+            // A session is removed only after its threads have ended.
             if let Some(&place) = places.get(&Arc::as_ptr(&thread.session.account)) {
                 parts[place].threads.push(Arc::clone(thread));
             }
@@ -268,7 +270,7 @@ impl Kernel {
     /// Adds a session.
     ///
     /// # Errors
-    /// The account has as many as it may.
+    /// The account's bound on sessions is reached.
     pub(crate) fn open(
         &self,
         account: &Arc<Account>,
@@ -289,7 +291,8 @@ impl Kernel {
         Ok(session)
     }
 
-    /// The virtual times of the users' accounts that have active threads: see [`share`](kyocho_heap::account::share).
+    /// The virtual times of users' accounts with active threads: see
+    /// [`share`](kyocho_heap::account::share).
     pub(crate) fn active_virtual_times_ns(&self) -> Vec<u64> {
         let sessions = lock(&self.sessions);
         let active = sessions.values().filter(|session| session.id != 0 && session.is_active());
@@ -298,43 +301,47 @@ impl Kernel {
         accounts.into_values().map(|account| account.virtual_ns()).collect()
     }
 
-    /// A session has ended.
+    /// Removes a session that has ended.
     pub(crate) fn forget(&self, id: u64) {
         let mut sessions = lock(&self.sessions);
         let Some(ended) = sessions.remove(&id) else { return };
         if !sessions.values().any(|session| Arc::ptr_eq(&session.account, &ended.account)) {
-            // All it had is garbage. The collector looks at accounts that have sessions.
+            // Everything that it had is garbage. The collector only measures accounts with
+            // sessions.
             ended.account.settle(0, usize::MAX);
         }
     }
 
-    /// Booting is done: the locations made so far are the system's.
+    /// Called after boot: the locations made so far belong to the system.
     pub(crate) fn note_booted(&self) {
         let _ = self.system_globals.set(self.base.globals().system().len());
     }
 
-    /// What every system of this build has, by number. Called by a Lisp thread, in one step.
+    /// The objects that every system of this build has, by number. Called by a Lisp thread, within
+    /// one step.
     pub(crate) fn system_objects(&self) -> &SystemObjects {
         self.system_objects.get_or_init(|| {
             let mut globals = self.base.globals().system();
             globals.truncate(self.system_globals.get().copied().unwrap_or(0));
-            // A world beside knows the same system environment as the base's, which its caller may have locked.
+            // The session's world may be locked by the caller, but every world has the same system
+            // environment.
             SystemObjects::of(&self.system_environment, globals)
         })
     }
 
-    /// The value of one of the system's own procedures.
+    /// The value of a procedure of the system.
     pub(crate) fn procedure(&self, name: &str) -> Value {
         location::value(&lock(&self.base.world).runtime(name))
     }
 
-    /// The calling thread is unparked after the next collection.
+    /// Registers the calling thread to be unparked after the next collection.
     pub(crate) fn await_collection(&self) {
         self.threads.hold(Microprocess::current());
         self.collector.request();
     }
 
-    /// Whether a thread that goes outside, to wait or to compute, is to meet a collection there.
+    /// Whether torture requires a collection now, for a thread that goes outside to wait or to
+    /// compute.
     pub(crate) fn is_torture_due(&self, computes: bool) -> bool {
         let every = self.torture_outside.load(Ordering::Relaxed);
         let (times, every) = match computes {
@@ -344,20 +351,21 @@ impl Kernel {
         every > 0 && times.fetch_add(1, Ordering::Relaxed).is_multiple_of(every)
     }
 
-    /// Whether the last collection found so little for the thread, in its account or in the heap, that only small requests can
-    /// be served.
+    /// Whether the last collection left so little memory, in the thread's account or in the heap,
+    /// that only small requests can be served.
     pub(crate) fn is_exhausted(&self, thread: &LispThread) -> bool {
         thread.session.account.is_exhausted() || self.is_full()
     }
 
-    /// Whether the heap itself is.
+    /// Whether the heap itself is exhausted.
     fn is_full(&self) -> bool {
         let limits = self.heap.limits();
         self.heap.statistics().last.held_bytes + limits.reserve_bytes() > limits.bytes_max
     }
 
-    /// Whether the thread is to be told that memory is short: none of its account has taken more cells; and where it is
-    /// the heap that is full, no account has more.
+    /// Whether this thread should get the out-of-memory error. It has taken at least as many cells
+    /// as any other thread of its account. If the whole heap is full, its account has at least as
+    /// much as any other.
     pub(crate) fn is_greediest(&self, thread: &LispThread) -> bool {
         let account = &thread.session.account;
         let (live, taken) = (account.live_bytes(), thread.taken.load(Ordering::Relaxed));
@@ -370,7 +378,7 @@ impl Kernel {
         })
     }
 
-    /// Who waits for what.
+    /// A description of a deadlock: each thread and what it waits for.
     pub(crate) fn describe_deadlock(&self, session: &LispSession) -> String {
         let mut text = "deadlock: every thread waits for another".to_owned();
         let started = self.threads.started();

@@ -1,12 +1,12 @@
-//! A session as threads know it: whose it is, what its names mean, where its output goes, which evaluation is going on.
+//! A session as its threads see it: account, environments, output, and the current evaluation.
 //!
 //! ```text
 //!   begin --> main thread runs the text --> finish --> reply
-//!   end:  every thread is asked to terminate; after a grace it is abandoned; then locations are forgotten
+//!   end:  every thread is asked to terminate; after a grace period it is abandoned; then locations are cleared
 //! ```
 //!
-//! The session of the process itself is the first. Its world is the one that the prelude was loaded into; any other
-//! session's stands beside it, and shares with it the system environment alone.
+//! The first session is the process's own. The prelude was loaded into its world. Every other
+//! session has a world that shares only the system environment with it.
 
 use crate::gate::Desk;
 use crate::service::policy::Notes;
@@ -32,13 +32,14 @@ use kyocho_vm::machine::resume::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
-/// How long the threads of a session that ends may run what `dynamic-wind` has them run.
+/// How long the threads of a session that ends may run their `dynamic-wind` procedures.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// Who is told how an evaluation ended: called once, from the thread's last step. It must not wait.
+/// Receives the result of an evaluation. It is called once, in the thread's last step, and must not
+/// wait.
 pub(crate) type Reply = Box<dyn FnOnce(Ended) + Send>;
 
-/// The ports that a session's threads begin with: input, output, error.
+/// The initial ports of a session's threads: input, output, error.
 pub(crate) type Ports = [Port; 3];
 
 /// A session.
@@ -48,43 +49,44 @@ pub(crate) struct LispSession {
     pub(crate) account: Arc<Account>,
     pub(crate) world: Mutex<World>,
     globals: Arc<Globals>,
-    /// The process's own where there are none.
+    /// `None`: those of the process.
     ports: Option<Ports>,
-    /// What a policy of the scheduler is told of.
+    /// The events for the scheduler's policy.
     pub(crate) notes: Arc<Notes>,
-    /// The thread that somebody waits for: a program, or an evaluation at a prompt.
+    /// The main thread of the current evaluation: of a program, or at a prompt.
     main: Mutex<Option<Arc<LispThread>>>,
     reply: Mutex<Option<Reply>>,
-    /// The program has called `exit`: what ends by that is not worth a report.
+    /// The program has called `exit`, so errors of threads that end are not reported.
     exiting: AtomicBool,
-    /// No thread begins any more.
+    /// The session is ending: no thread may begin.
     ending: AtomicBool,
-    /// The form of its text that runs: the place of last resort for a report.
+    /// The top-level form that runs: the position in a report if nothing better is known.
     form: Mutex<Option<Span>>,
     interaction: Mutex<Option<Arc<Environment>>>,
-    /// Somebody at a prompt may ask what failed.
+    /// Whether failures are kept for a debugger at the prompt.
     has_debugger: AtomicBool,
     failure: Mutex<Option<Failure>>,
-    /// What the tools at its prompt remember; false until they do.
+    /// The state of the tools at the prompt; false until there is any.
     value: Mutex<Value>,
-    /// Where `(save-image)` saves to.
+    /// The file that `(save-image)` writes.
     image: Mutex<Option<PathBuf>>,
-    /// The environment of an image that it was given.
+    /// The environment of an image that was loaded.
     restored: Mutex<Option<Arc<Environment>>>,
-    /// The environment of the text that runs.
+    /// The environment of the running text.
     program: Mutex<Option<Arc<Environment>>>,
     /// Started threads that do not wait for another thread.
     active: AtomicUsize,
     /// Started threads.
     started: Mutex<usize>,
     emptied: Condvar,
-    /// The copy of a world: of its own, for who asked for it, or of the one that it is to begin with.
+    /// A copy of a world: this session's, for a requester; or the one that this session is to begin
+    /// with.
     copy: Mutex<Option<Arc<[u8]>>>,
     /// What its programs find around them.
     pub(crate) surroundings: Surroundings,
     /// Servers of gates, which are closed with it.
     desks: Mutex<Vec<Weak<Desk>>>,
-    /// Its place among the sessions of its account.
+    /// Its count among the sessions of its account.
     held: Mutex<Option<Held>>,
 }
 
@@ -95,10 +97,10 @@ impl fmt::Debug for LispSession {
 }
 
 impl LispSession {
-    /// A session that nothing runs in.
+    /// A session without threads.
     ///
     /// # Errors
-    /// The account has as many as it may.
+    /// The account's bound on sessions is reached.
     pub(crate) fn new(
         id: u64,
         account: Arc<Account>,
@@ -140,14 +142,14 @@ impl LispSession {
         })
     }
 
-    /// The gate's server ends with it.
+    /// Registers a gate server, to be closed when the session ends.
     pub(crate) fn closes(&self, desk: &Arc<Desk>) {
         let mut desks = lock(&self.desks);
         desks.retain(|desk| desk.strong_count() > 0);
         desks.push(Arc::downgrade(desk));
     }
 
-    /// Marks the value of each location that its environments name, and what failed last.
+    /// Marks the values of locations that its environments name, and the last failure.
     pub(crate) fn trace(&self, marker: &mut Marker) {
         if let Some(failure) = self.failure() {
             marker.mark(failure.continuation);
@@ -158,7 +160,7 @@ impl LispSession {
         marker.hold(self.globals.held_bytes());
     }
 
-    /// The environment that `(interaction-environment)` gives.
+    /// The result of `(interaction-environment)`.
     pub(crate) fn interaction(&self) -> Arc<Environment> {
         let mut interaction = lock(&self.interaction);
         let made = || lock(&self.world).interaction_environment();
@@ -169,12 +171,12 @@ impl LispSession {
         *lock(&self.interaction) = Some(Arc::clone(environment));
     }
 
-    /// The environment of the text that runs.
+    /// The environment of the running text.
     pub(crate) fn program(&self) -> Option<Arc<Environment>> {
         lock(&self.program).clone()
     }
 
-    /// Where `(save-image)` saves to.
+    /// The file that `(save-image)` writes.
     pub(crate) fn image(&self) -> Option<PathBuf> {
         lock(&self.image).clone()
     }
@@ -183,13 +185,13 @@ impl LispSession {
         *lock(&self.image) = Some(path.to_path_buf());
     }
 
-    /// Its names are those of an image from now on.
+    /// Makes the environment of a loaded image the session's.
     pub(crate) fn enter_image(&self, environment: &Arc<Environment>) {
         self.set_interaction(environment);
         *lock(&self.restored) = Some(Arc::clone(environment));
     }
 
-    /// The environment of an image that it was given.
+    /// The environment of the loaded image.
     pub(crate) fn restored(&self) -> Option<Arc<Environment>> {
         lock(&self.restored).clone()
     }
@@ -202,19 +204,19 @@ impl LispSession {
         lock(&self.copy).clone()
     }
 
-    /// All its locations.
+    /// All of its locations.
     pub(crate) fn globals(&self) -> &Globals {
         &self.globals
     }
 
-    /// The bound name that an unbound one was most likely meant to be.
+    /// The bound name that is closest in spelling to `name`.
     pub(crate) fn nearest(&self, name: &str) -> Option<&'static str> {
         let system = Arc::clone(lock(&self.world).system());
         let program = lock(&self.program).clone();
         program.and_then(|program| program.nearest(name)).or_else(|| system.nearest(name))
     }
 
-    /// The port of a role that its threads begin with.
+    /// The initial port of its threads for a role.
     pub(crate) fn port(&self, role: Role) -> Port {
         match &self.ports {
             Some(ports) => ports[role as usize].clone(),
@@ -222,7 +224,7 @@ impl LispSession {
         }
     }
 
-    /// What `parameterize` would have bound for a thread that begins here: the session's ports.
+    /// The parameter list for a thread that begins here: bindings of the session's ports.
     pub(crate) fn parameters(&self, kernel: &Kernel, mutator: &mut Mutator) -> raise::Result {
         let mut bindings = Value::NIL;
         let names = ["current-input-port", "current-output-port", "current-error-port"];
@@ -235,25 +237,25 @@ impl LispSession {
     }
 }
 
-/// One evaluation.
+/// The current evaluation.
 impl LispSession {
-    /// An evaluation begins.
+    /// Begins an evaluation.
     pub(crate) fn begin(&self, reply: Reply) {
         self.exiting.store(false, Ordering::Relaxed);
         *lock(&self.reply) = Some(reply);
     }
 
-    /// This thread carries it out.
+    /// Sets the main thread of the evaluation.
     pub(crate) fn set_main(&self, main: &Arc<LispThread>) {
         *lock(&self.main) = Some(Arc::clone(main));
     }
 
-    /// Names that are unbound are looked for in this environment from now on.
+    /// Sets the environment in which names similar to unbound ones are searched.
     pub(crate) fn set_program(&self, environment: &Arc<Environment>) {
         *lock(&self.program) = Some(Arc::clone(environment));
     }
 
-    /// The main thread has ended, or the program has.
+    /// Ends the evaluation, because the main thread or the program has ended.
     pub(crate) fn finish(&self, ended: Ended) {
         *lock(&self.main) = None;
         let reply = lock(&self.reply).take();
@@ -270,17 +272,18 @@ impl LispSession {
         self.exiting.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an error that ends a thread now is nobody's business.
+    /// Whether errors of threads that end now are not reported.
     pub(crate) fn is_over(&self) -> bool {
         self.exiting.load(Ordering::Relaxed) || self.ending.load(Ordering::Relaxed)
     }
 
-    /// From now on what fails is kept, until something else fails, memory is short, or the user goes on with it.
+    /// From now on keeps the last failure. It is dropped when memory is short, or when the user
+    /// continues it.
     pub(crate) fn begin_debugging(&self) {
         self.has_debugger.store(true, Ordering::Relaxed);
     }
 
-    /// An evaluation has failed; where there is a debugger, it is kept.
+    /// Keeps the failure of an evaluation, if there is a debugger.
     pub(crate) fn keep_failure(&self, failure: impl FnOnce() -> Option<Failure>) {
         if self.has_debugger.load(Ordering::Relaxed) {
             *lock(&self.failure) = failure();
@@ -295,12 +298,12 @@ impl LispSession {
         *lock(&self.failure) = None;
     }
 
-    /// What the tools at its prompt remember.
+    /// The state of the tools at the prompt.
     pub(crate) fn value(&self) -> Value {
         *lock(&self.value)
     }
 
-    /// Has it remembered from now on, unless something is already; what is.
+    /// Stores the state of the tools unless there is one already. Returns the stored state.
     pub(crate) fn keep_value(&self, value: Value) -> Value {
         let mut kept = lock(&self.value);
         if !kept.is_true() {
@@ -317,13 +320,14 @@ impl LispSession {
         *lock(&self.form)
     }
 
-    /// Raises in the evaluation; `false` where there is none.
+    /// Raises an exception in the evaluation; `false` if there is none.
     pub(crate) fn interrupt(&self) -> bool {
         self.ask_main(REQUEST_INTERRUPT)
     }
 
-    /// Every thread waits for another, `caller` since just now: the one that somebody waits for is told. Not where one was killed from outside and does
-    /// not know yet, or another hears of it just now: it runs, and then waits again or ends, and that is when it is looked at again.
+    /// Called when every thread waits for another, `caller` as the last one. Raises the error in
+    /// the main thread. Does nothing if a thread has been killed, or has a pending request, and has
+    /// not reacted yet: it will run, wait again or end, and then the check is repeated.
     pub(crate) fn report_deadlock(&self, kernel: &Kernel, caller: &LispThread) {
         let is_to_run = |thread: &LispThread| {
             let hears = |it: &Microprocess| thread.id != caller.id && it.is_being_killed();
@@ -340,9 +344,9 @@ impl LispSession {
     }
 }
 
-/// Its threads.
+/// The session's threads.
 impl LispSession {
-    /// A thread begins; `false` where none may any more.
+    /// Registers a thread that begins; `false` if the session is ending.
     pub(crate) fn enter(&self) -> bool {
         let mut started = lock(&self.started);
         if self.ending.load(Ordering::Relaxed) {
@@ -353,7 +357,7 @@ impl LispSession {
         true
     }
 
-    /// A thread has ended; how many are active now.
+    /// Records that a thread has ended. Returns the number of active threads.
     pub(crate) fn leave(&self) -> usize {
         let active = self.deactivate();
         let mut started = lock(&self.started);
@@ -364,7 +368,7 @@ impl LispSession {
         active
     }
 
-    /// A thread begins to wait for another; how many are active now.
+    /// Records that a thread begins to wait for another. Returns the number of active threads.
     pub(crate) fn deactivate(&self) -> usize {
         self.active.fetch_sub(1, Ordering::AcqRel) - 1
     }
@@ -373,7 +377,8 @@ impl LispSession {
         self.active.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Ends it: all its threads, wherever they are. What they should do last has [`GRACE`]. Waits for them.
+    /// Ends the session with all its threads, in any state. Their `dynamic-wind` procedures have
+    /// [`GRACE`] to run. Waits for the threads.
     pub(crate) fn end(&self, kernel: &Kernel) {
         {
             let _started = lock(&self.started);
@@ -390,7 +395,7 @@ impl LispSession {
         drop(started);
         for thread in self.threads(kernel) {
             thread.request(REQUEST_ABANDON);
-            // One that somebody has suspended takes no step for a request; one that has ended needs none.
+            // A suspended thread would not process a request; a thread that has ended needs none.
             let _ = thread.microprocess.get().map(Microprocess::kill);
         }
         let started = lock(&self.started);
@@ -402,7 +407,7 @@ impl LispSession {
         for port in self.ports.iter().flatten() {
             port.abandon();
         }
-        // Code of the session may be garbage that is not collected yet; nobody runs it.
+        // Code of the session may exist as garbage, but no thread runs it.
         location::clear(&self.globals);
         self.forget_failure();
         *lock(&self.value) = Value::FALSE;
@@ -421,7 +426,7 @@ impl LispSession {
         kernel.threads.started().into_iter().filter(|thread| thread.session.id == self.id)
     }
 
-    /// Whether some thread is runnable, or waits for a time.
+    /// Whether some thread is runnable, or waits for a point in time.
     pub(crate) fn is_active(&self) -> bool {
         self.active.load(Ordering::Acquire) > 0
     }

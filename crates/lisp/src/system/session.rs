@@ -1,4 +1,4 @@
-//! Sessions: evaluations that follow each other in one environment.
+//! Sessions: consecutive evaluations in one environment.
 
 use crate::image::WorldCopy;
 use crate::report::Report;
@@ -23,18 +23,18 @@ pub struct Session {
     exit_code: Option<u8>,
 }
 
-/// What an evaluation gave.
+/// The result of an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluation {
-    /// The values of the forms, printed; those without interest are left out.
+    /// The printed values of the forms, without unspecified ones.
     pub values: Vec<String>,
 }
 
-/// How an evaluation ended, on its way to [`Session::finish`].
+/// The result of an evaluation, to be passed to [`Session::finish`].
 #[derive(Debug)]
 pub struct Unread(Ended);
 
-/// What others may do to a session while it evaluates. Any kernel thread may use it.
+/// A handle for controlling a session while it evaluates, from any kernel thread.
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     kernel: Arc<Kernel>,
@@ -42,19 +42,22 @@ pub struct SessionHandle {
 }
 
 impl SessionHandle {
-    /// Stops the evaluation that is going on, and keeps the session: raises in the evaluation; `false` where none is going on.
+    /// Stops the current evaluation by raising an exception in it; the session continues. Returns
+    /// `false` if there is no evaluation.
     pub fn interrupt(&self) -> bool {
         self.session.interrupt()
     }
 
-    /// Ends the session as a whole: all its threads, in every state; what `dynamic-wind` has them do last gets 100 ms.
-    /// Waits in the kernel for them. What the session's names stood for is garbage from then on.
+    /// Ends the whole session with all its threads, in any state. Their `dynamic-wind` procedures
+    /// have 100 ms to run. Blocks in the kernel until the threads have ended. Afterwards the values
+    /// of the session's names are garbage.
     pub fn end(&self) {
         self.session.end(&self.kernel);
     }
 }
 
-/// A user's session ends with its value, as [`SessionHandle::end`] tells; the process's own lasts as long as the system.
+/// Dropping a user's session ends it, as [`SessionHandle::end`] does. The process's own session
+/// lasts as long as the system.
 impl Drop for Session {
     fn drop(&mut self) {
         if self.session.id != 0 {
@@ -76,20 +79,21 @@ impl Session {
         Self { kernel, jobs, session, environment, exit_code: None }
     }
 
-    /// Evaluates the forms of a text. Waits in the kernel: not for microprocesses, which [`begin`](Self::begin).
+    /// Evaluates the forms of a text. Blocks in the kernel, so microprocesses must use
+    /// [`begin`](Self::begin) instead.
     ///
     /// # Errors
-    /// The report of what nobody handled; the forms before it have been evaluated.
+    /// The report of an unhandled exception. The forms before it have been evaluated.
     pub fn eval(&mut self, text: &str, source_name: &str) -> Result<Evaluation, Report> {
         let text = Text::prompt(Arc::clone(&self.environment), read_all(text, source_name));
         self.evaluate(text)
     }
 
-    /// Evaluates the forms of a text as [`eval`](Self::eval) does, and writes the values of each form to
-    /// the session's output port, one a line, before it evaluates the next one.
+    /// As [`eval`](Self::eval), but writes the values of each form to the session's output port,
+    /// one a line, before the next form is evaluated.
     ///
     /// # Errors
-    /// The report of what nobody handled; the forms before it have been evaluated.
+    /// The report of an unhandled exception. The forms before it have been evaluated.
     pub fn eval_and_print(&mut self, text: &str, source_name: &str) -> Result<(), Report> {
         let text = Text::printing(Arc::clone(&self.environment), read_all(text, source_name));
         self.evaluate(text).map(drop)
@@ -97,16 +101,18 @@ impl Session {
 
     fn evaluate(&mut self, text: Text) -> Result<Evaluation, Report> {
         let ended = boot::evaluate(&self.jobs, &self.session, text);
-        // Output that the host refuses was reported to the program by its ports. Ports of other users are none of this one's business.
+        // The ports have reported refused output to the program. Only ports of this account are
+        // flushed.
         if self.session.id == 0 {
             let _ = kyocho_library::port::flush_of(&self.session.account);
         }
         self.outcome(ended)
     }
 
-    /// Begins to evaluate the forms of a text, from a microprocess of the system. `on_end` is called once, by the
-    /// evaluation's last step: it leaves what it gets where somebody finds it, wakes him, and must not wait. One evaluation
-    /// at a time: the next may begin when `on_end` was called.
+    /// Starts the evaluation of the forms of a text, from a microprocess of the system. `on_end` is
+    /// called once, in the last step of the evaluation. It stores its argument, wakes the receiver,
+    /// and must not wait. Only one evaluation at a time: the next may begin after `on_end` was
+    /// called.
     pub fn begin(
         &self,
         text: &str,
@@ -117,8 +123,7 @@ impl Session {
         self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
     }
 
-    /// Begins, as [`begin`](Self::begin), to evaluate the forms of a text as
-    /// [`eval_and_print`](Self::eval_and_print) does.
+    /// As [`begin`](Self::begin), with the output of [`eval_and_print`](Self::eval_and_print).
     pub fn begin_and_print(
         &self,
         text: &str,
@@ -129,22 +134,22 @@ impl Session {
         self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
     }
 
-    /// Begins, as [`begin`](Self::begin), to give the session the world that an image holds.
+    /// As [`begin`](Self::begin), for loading an image into the session.
     pub fn begin_image(&self, path: &Path, on_end: impl FnOnce(Unread) + Send + 'static) {
         let text = Text::image(&self.session, path);
         self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
     }
 
-    /// Begins, as [`begin`](Self::begin), to copy the session's world: what an image of it would hold.
+    /// As [`begin`](Self::begin), for copying the session's world, as an image would save it.
     pub fn begin_copy(&self, on_end: impl FnOnce(Unread) + Send + 'static) {
         let text = Text::none(Arc::clone(&self.environment), "%copy-world");
         self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
     }
 
-    /// The copy that [`begin_copy`](Self::begin_copy) began.
+    /// The copy that [`begin_copy`](Self::begin_copy) started.
     ///
     /// # Errors
-    /// Why there is none: the name that holds what no image can keep, or no memory.
+    /// Why there is none: a name refers to an object that an image cannot save, or memory is out.
     pub fn finish_copy(&mut self, ended: Unread) -> Result<WorldCopy, Report> {
         self.finish(ended)?;
         let copy = self.session.copy();
@@ -152,22 +157,22 @@ impl Session {
         copy.map(WorldCopy).ok_or_else(|| Report::internal("no copy was made"))
     }
 
-    /// Begins, as [`begin`](Self::begin), to give the session the world of another one.
+    /// As [`begin`](Self::begin), for replacing the session's world by a copy of another session's.
     pub fn begin_world(&self, copy: WorldCopy, on_end: impl FnOnce(Unread) + Send + 'static) {
         self.session.set_copy(Some(copy.0));
         let text = Text::none(Arc::clone(&self.environment), "%enter-world");
         self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
     }
 
-    /// Where `(save-image)` saves to from now on.
+    /// Sets the file that `(save-image)` writes.
     pub fn set_image(&self, path: &Path) {
         self.session.set_image(path);
     }
 
-    /// What an evaluation that [`begin`](Self::begin) began gave.
+    /// The result of an evaluation that [`begin`](Self::begin) started.
     ///
     /// # Errors
-    /// The report of what nobody handled.
+    /// The report of an unhandled exception.
     pub fn finish(&mut self, ended: Unread) -> Result<Evaluation, Report> {
         self.outcome(ended.0)
     }
@@ -186,20 +191,20 @@ impl Session {
         }
     }
 
-    /// Passes on what the session's ports still hold. Waits in the kernel until the user has taken it.
+    /// Flushes the session's ports. Blocks in the kernel until the user has received the output.
     pub fn flush_output(&self) {
         for role in [Role::Output, Role::Error] {
             self.session.port(role).flush_outside();
         }
     }
 
-    /// The code that `exit` was called with, once it was.
+    /// The argument of `exit` as an exit code, if it was called.
     #[must_use]
     pub const fn exit_code(&self) -> Option<u8> {
         self.exit_code
     }
 
-    /// The bound names that begin so.
+    /// The bound names with this prefix.
     #[must_use]
     pub fn names(&self, prefix: &str) -> Vec<String> {
         let names = self.environment.names();
@@ -207,15 +212,15 @@ impl Session {
         beginning.map(str::to_owned).collect()
     }
 
-    /// The parameters of each clause of the procedure that a name stands for, as they were written: `(a b . rest)`. None where it stands for
-    /// something else, or for a procedure that is not written in Lisp.
+    /// The parameter lists of the clauses of a procedure, as written: `(a b . rest)`. `None` if the
+    /// name is not bound to a procedure written in Lisp.
     #[must_use]
     pub fn parameters_of(&self, name: &str) -> Option<Vec<String>> {
         let global = self.environment.variable(name)?;
         self.kernel.threads.as_outsider(|| condition::parameters_of(location::value(&global)))
     }
 
-    /// What others may do to it.
+    /// A handle for controlling the session.
     #[must_use]
     pub fn handle(&self) -> SessionHandle {
         SessionHandle { kernel: Arc::clone(&self.kernel), session: Arc::clone(&self.session) }

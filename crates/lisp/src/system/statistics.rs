@@ -1,6 +1,8 @@
-//! How often each system call went through, and how: in messages, from a cache, or in the caller's own step (paper 4, §3.1.1 and §5).
+//! Counters of system calls by transport: by message, from a cache, or in the caller's own step
+//! (paper 4, §3.1.1 and §5).
 //!
-//! Counters are kept by CPU: counting costs some nanoseconds, and moves no cache line between threads.
+//! There is a set of counters for each CPU. Counting costs some nanoseconds, and moves no cache
+//! line between threads.
 
 use crate::thread::wait::OnThread;
 use kyocho_heap::raise::Result;
@@ -20,14 +22,15 @@ pub(crate) const TABLE: &[Procedure] = &[
     }),
 ];
 
-/// What there is a counter for beside the control procedures.
+/// What is counted besides control procedures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counted {
-    /// Cells that were asked for; whether by message or by the caller, the system-call thread knows.
+    /// Requests for cells. The system-call thread determines whether they are served by message or
+    /// by the caller.
     Refills,
-    /// Cells that came with them: each but the first of a refill came from a cache.
+    /// Cells received. Each one except the first of a refill comes from a cache.
     Cells,
-    /// Raw calls of the host, outside the collector's world.
+    /// Raw calls of the host, outside Lisp.
     Host,
 }
 
@@ -37,7 +40,7 @@ const COUNTED: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Calls {
     counts: PerCpu<Box<[AtomicUsize]>>,
-    /// How many want to know how long threads run that share the processors with nobody.
+    /// Number of users of the running times of threads whose account has the processors alone.
     measures: AtomicUsize,
 }
 
@@ -54,12 +57,12 @@ impl Calls {
         self.counts.with(|method, counts| method.fetch_add(&counts[number], count));
     }
 
-    /// So much more of it.
+    /// Adds to a counter.
     pub(crate) fn count(&self, what: Counted, count: usize) {
         self.add(what as usize, count);
     }
 
-    /// One more call of a control procedure.
+    /// Counts a call of a control procedure.
     pub(crate) fn count_procedure(&self, number: usize) {
         self.add(COUNTED + number, 1);
     }
@@ -70,7 +73,7 @@ impl Calls {
             .fold(0, |sum, counts| sum.wrapping_add(counts[number].load(Ordering::Relaxed)))
     }
 
-    /// One more wants to know how long threads run, or one less.
+    /// Adds or removes a user of the running times.
     pub(crate) fn measure(&self, more: bool) {
         if more {
             self.measures.fetch_add(1, Ordering::Relaxed);
@@ -79,13 +82,13 @@ impl Calls {
         }
     }
 
-    /// Whether somebody wants to know how long each thread runs.
+    /// Whether the running time of each thread is needed.
     pub(crate) fn are_measured(&self) -> bool {
         self.measures.load(Ordering::Relaxed) > 0
     }
 }
 
-/// `(%system-calls)`: vectors of name, how it is carried, how often.
+/// `(%system-calls)`: vectors of name, transport, count.
 fn system_calls(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
     let kernel = machine.kernel()?;
     let carried = kernel.system_call.is_carried_by_caller();

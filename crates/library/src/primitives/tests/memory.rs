@@ -1,4 +1,4 @@
-//! A full heap: what finds no memory has done nothing, and does it all when it is called again.
+//! A full heap: a call that runs out of memory has no effect, and succeeds when it is repeated.
 
 use super::Calculator;
 use super::ports::Scratch;
@@ -10,7 +10,8 @@ use std::net::{TcpListener, TcpStream};
 
 const HEAP_BYTES: usize = 4 << 20;
 
-/// Leaves no memory, the reserve included: so it is with a thread that handles the lack of it and goes on.
+/// Uses up all memory, including the reserve, as a thread does that handles an out-of-memory error
+/// and continues.
 fn fill(c: &mut Calculator) {
     let mut list = Value::NIL;
     while let Ok(pair) = c.m.cons(Value::NIL, list) {
@@ -18,7 +19,8 @@ fn fill(c: &mut Calculator) {
     }
 }
 
-/// Calls it in a full heap, and again when there is room; what is kept meanwhile are its arguments.
+/// Calls a primitive in a full heap, and again with room. Only its arguments are kept alive
+/// meanwhile.
 fn call_twice(c: &mut Calculator, name: &str, arguments: &[Value]) -> Value {
     fill(c);
     let refused = c.call(name, arguments).expect_err("there is no memory");
@@ -28,7 +30,7 @@ fn call_twice(c: &mut Calculator, name: &str, arguments: &[Value]) -> Value {
 }
 
 #[test]
-fn what_was_read_without_memory_for_it_is_read_again() {
+fn a_read_that_ran_out_of_memory_is_repeated() {
     let file = Scratch::new("full-heap");
     fs::write(&file.0, "the first line\nand (a \"datum\" 1/2) rest of it\n").unwrap();
     let mut c = Calculator::with_bytes(HEAP_BYTES);
@@ -42,7 +44,7 @@ fn what_was_read_without_memory_for_it_is_read_again() {
     assert_eq!(read(&mut c, "read-string", &[Value::fixnum(4), port]), "\"and \"");
     assert_eq!(read(&mut c, "read", &[port]), "(a \"datum\" 1/2)");
     assert_eq!(read(&mut c, "read-line", &[port]), "\" rest of it\"");
-    // What is no object needs no memory.
+    // A value that is not an object needs no memory.
     fill(&mut c);
     assert_eq!(c.call("read-line", &[port]).unwrap(), Value::EOF);
     c.m.heap.collect(|_| ());
@@ -56,7 +58,7 @@ fn what_was_read_without_memory_for_it_is_read_again() {
 }
 
 #[test]
-fn programs_that_there_is_no_memory_to_tell_of_are_not_started() {
+fn programs_are_not_started_without_memory_for_their_objects() {
     let file = Scratch::new("started");
     let mut c = Calculator::with_bytes(HEAP_BYTES);
     let line = format!("echo started >> {}; cat", file.path());
@@ -77,7 +79,7 @@ fn tcp_arguments(c: &mut Calculator, address: SocketAddr) -> [Value; 2] {
 }
 
 #[test]
-fn connections_that_there_is_no_memory_to_tell_of_are_not_made() {
+fn connections_are_not_made_without_memory_for_their_objects() {
     let mut c = Calculator::with_bytes(HEAP_BYTES);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -88,7 +90,7 @@ fn connections_that_there_is_no_memory_to_tell_of_are_not_made() {
 }
 
 #[test]
-fn who_comes_is_let_in_by_a_call_that_found_no_memory_at_first() {
+fn a_repeated_accept_accepts_the_first_connection() {
     let mut c = Calculator::with_bytes(HEAP_BYTES);
     let arguments = tcp_arguments(&mut c, SocketAddr::from(([127, 0, 0, 1], 0)));
     let listener = c.call("tcp-listen", &arguments).unwrap();
@@ -99,11 +101,11 @@ fn who_comes_is_let_in_by_a_call_that_found_no_memory_at_first() {
     let comers = [TcpStream::connect(&address).unwrap(), TcpStream::connect(&address).unwrap()];
     let accepted = call_twice(&mut c, "socket-accept", &[listener]);
     let first = comers[0].local_addr().unwrap().to_string();
-    assert_eq!(text_of(&mut c, accepted), first, "who came first");
+    assert_eq!(text_of(&mut c, accepted), first, "the first connection");
 }
 
 #[test]
-fn a_file_that_must_be_new_is_made_once() {
+fn a_file_that_must_be_new_is_created_once() {
     let file = Scratch::new("new");
     let mut c = Calculator::with_bytes(HEAP_BYTES);
     let path = c.m.string(&file.path()).unwrap();

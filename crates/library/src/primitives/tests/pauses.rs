@@ -1,5 +1,5 @@
-//! Long work in parts: at each pause a collection comes by that knows the arguments and what the pause names, and all memory it finds free is
-//! written over.
+//! Long work in slices. At each pause a collection runs whose only roots are the arguments and the
+//! values passed to the pause. All memory that it frees is overwritten.
 
 use super::{ARGUMENTS, Calculator};
 use crate::datum_of::datum_of;
@@ -9,7 +9,7 @@ use kyocho_heap::heap::Mutator;
 use kyocho_heap::raise::{Cause, Raise, Result};
 use kyocho_heap::value::Value;
 
-/// Calls that work on more than two parts; `@` stands for 40,000.
+/// Calls that take more than two slices. `@` is replaced by 40,000.
 const CALLS: &[&str] = &[
     "(length (make-list @ 1))",
     "(list? (make-list @ 1))",
@@ -80,8 +80,8 @@ const CALLS: &[&str] = &[
     "(read (open-input-string (string-append \"#0=((a . 1.5) \" (string-concatenate (make-list @ \"(2.5 (#0# 1.5)) \")) \")\")))",
 ];
 
-/// Calls on integers that are worked on in parts, of 63,000 to 130,000 bits. Of complex numbers, one part of the result is ready while
-/// there are pauses for the other.
+/// Calls on integers of 63,000 to 130,000 bits, which are processed in slices. For complex numbers,
+/// one part of the result is finished before there are pauses for the other.
 const GIANTS: &[&str] = &[
     "(* (expt 3 80000) (expt 7 45000))",
     "(+ (/ (expt 3 40000) (expt 7 45000)) (/ (expt 5 40000) (expt 11 40000)))",
@@ -118,7 +118,7 @@ thread_local! {
     static PAUSES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Collects, and writes over what is free.
+/// Collects and overwrites free memory.
 fn collect(m: &mut Mutator) -> Result<()> {
     PAUSES.set(PAUSES.get() + 1);
     let heap = m.heap.clone();
@@ -134,7 +134,8 @@ fn collect(m: &mut Mutator) -> Result<()> {
     Ok(())
 }
 
-/// Somebody cuts the list that the call is walking down, and what is behind is garbage, unless the call holds it.
+/// Cuts the list that the call is walking along. The part that was cut off is garbage unless the
+/// call keeps it.
 fn cut(m: &mut Mutator) -> Result<()> {
     let list = ARGUMENTS.with_borrow(|all| all.iter().copied().find(|value| value.is_pair()));
     assert!(list.is_none_or(|list| list.set_cdr(Value::NIL)), "the list can be cut");
@@ -146,7 +147,7 @@ fn give_up(_: &mut Mutator) -> Result<()> {
 }
 
 fn run(text: &str, at_pause: Option<fn(&mut Mutator) -> Result<()>>) -> Result<String> {
-    // Of one that gave up, on another heap.
+    // Arguments of a call that gave up, on another heap.
     ARGUMENTS.with_borrow_mut(Vec::clear);
     let mut calculator = Calculator::with_bytes(256 << 20);
     calculator.m.context.at_pause = at_pause;
@@ -154,13 +155,14 @@ fn run(text: &str, at_pause: Option<fn(&mut Mutator) -> Result<()>>) -> Result<S
     Ok(to_text(value, Style::Write).unwrap())
 }
 
-/// The same comes out, whatever goes by; and who is to end gives up.
+/// Checks that collections do not change the result, and that a call gives up when its thread must
+/// end.
 fn check(calls: &[&str]) {
     for text in calls {
         let expected = run(text, None).unwrap();
         PAUSES.set(0);
         let printed = run(text, Some(collect)).unwrap();
-        // Both are long.
+        // Both texts are long, so show where they differ.
         let same = printed.bytes().zip(expected.bytes()).take_while(|(a, b)| a == b).count();
         let from = |text: &str| text.get(same..).unwrap_or("").chars().take(40).collect::<String>();
         assert!(
@@ -176,13 +178,13 @@ fn check(calls: &[&str]) {
 }
 
 #[test]
-fn collections_go_by_in_the_middle_of_long_work() {
+fn collections_may_run_during_long_operations() {
     check(CALLS);
 }
 
-/// What `eval` is given.
+/// The argument of `eval`.
 #[test]
-fn programs_become_data_in_parts() {
+fn programs_are_converted_to_data_in_slices() {
     let mut calculator = Calculator::with_bytes(256 << 20);
     for text in [
         "(list 'quote (iota 40000 1/2))",
@@ -205,11 +207,12 @@ fn programs_become_data_in_parts() {
 }
 
 #[test]
-fn collections_go_by_in_the_middle_of_long_arithmetic() {
+fn collections_may_run_during_long_arithmetic() {
     check(GIANTS);
 }
 
-/// Each pause after the first comes when the argument is one pair long, and no way but the call's own leads to where it is.
+/// At each pause after the first, the argument has only one pair, and only the call itself refers
+/// to its position in the rest.
 #[test]
 fn a_list_that_is_cut_off_is_walked_to_its_end() {
     for (text, expected) in [

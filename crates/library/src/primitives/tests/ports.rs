@@ -4,7 +4,7 @@ use kyocho_heap::value::Value;
 use std::fs;
 use std::path::PathBuf;
 
-/// A file of its own for each test, removed at its end.
+/// A separate file for each test, removed at its end.
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
@@ -68,7 +68,7 @@ fn string_ports() {
 }
 
 #[test]
-fn syntax_errors_name_their_place() {
+fn syntax_errors_have_a_position() {
     let mut c = Calculator::new();
     let port = c.run("(open-input-string \"ok\\n  (a . b c)\")").unwrap();
     assert_eq!(c.text("read", &[port]), "ok");
@@ -97,12 +97,12 @@ fn binary_ports() {
 }
 
 #[test]
-fn a_file_written_reads_back() {
+fn a_written_file_reads_back() {
     let file = Scratch::new("round-trip");
     let mut c = Calculator::new();
     let path = c.m.string(&file.path()).unwrap();
     let out = c.call("open-output-file", &[path]).unwrap();
-    // More than one buffer, with characters that straddle its border.
+    // More than one buffer, with characters across its boundary.
     let line = c.m.string(&"日本語".repeat(3000)).unwrap();
     for _ in 0..3 {
         c.call("write-string", &[line, out]).unwrap();
@@ -137,7 +137,7 @@ fn an_output_port_that_is_dropped_keeps_its_text() {
 }
 
 #[test]
-fn wrong_utf8_is_named_with_its_place_and_skipped() {
+fn invalid_utf8_is_reported_with_its_position_and_skipped() {
     let file = Scratch::new("latin");
     fs::write(&file.0, b"ab\nc\xe9d\xe6\x97").unwrap();
     let mut c = Calculator::new();
@@ -170,7 +170,7 @@ fn the_host_s_refusals_are_file_errors() {
     c.call("write-char", &[Value::character('x'), full]).unwrap();
     let refused = c.text("flush-output-port", &[full]);
     assert!(refused.contains("No space left on device"), "{refused}");
-    // What could not be written is gone: the port is not poisoned.
+    // Output that could not be written is dropped, so that the port remains usable.
     assert_eq!(c.text("flush-output-port", &[full]), "#<unspecified>");
     check(&[
         ("(file-exists? \"/nonexistent/file\")", "#f"),
@@ -185,7 +185,7 @@ fn time_and_process() {
     let early = c.run("(current-jiffy)").unwrap().as_fixnum().unwrap();
     let late = c.run("(current-jiffy)").unwrap().as_fixnum().unwrap();
     assert!(early <= late);
-    // 2020 or later, by any calendar this runs under.
+    // In or after 2020, on any plausible clock.
     assert!(c.run("(current-second)").unwrap().as_flonum().unwrap() > 1.5e9);
     check(&[
         ("(get-environment-variable \"KYOCHO_NO_SUCH_VARIABLE\")", "#f"),

@@ -1,7 +1,8 @@
-//! What a policy of the collector is told and may order.
+//! What a policy of the collector is told, and what it may order.
 //!
-//! The mechanism stays: the world stops, what is reachable is marked, the heap's limit and users' bounds hold. A policy decides how much is
-//! handed out before the next collection, how much free memory is kept, and how often caches are refilled.
+//! The mechanism is fixed: the world stops, reachable objects are marked, the limit of the heap and
+//! the bounds of users hold. A policy decides how much memory is handed out before the next
+//! collection, how much free memory is kept, and how often caches are refilled.
 
 use kyocho_heap::heap::{Orders, Statistics};
 use kyocho_heap::raise::{Raise, Result};
@@ -32,14 +33,15 @@ pub(super) fn question(machine: &mut Machine, sums: &Statistics, limit_bytes: us
     Ok(list)
 }
 
-/// The orders of an answer: an association list of some of `budget-bytes`, `keep-bytes` and `refill-ns`.
+/// The orders in an answer: an association list of some of `budget-bytes`, `keep-bytes` and
+/// `refill-ns`.
 pub(super) fn orders(mut answer: Value) -> Result<Orders> {
     let mut orders = Orders::default();
     let wrong = |value| {
         let expected = "association list of budget-bytes, keep-bytes, refill-ns";
         Raise::wrong_type("collector policy", 1, expected, value)
     };
-    // As many as there are: a circular list has more.
+    // There are three orders; a circular list would have more.
     for _ in 0..3 {
         let Some((order, rest)) = answer.uncons() else { break };
         one(&mut orders, order).ok_or_else(|| wrong(order))?;

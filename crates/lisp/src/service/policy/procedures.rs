@@ -1,4 +1,4 @@
-//! Policies, from Lisp: who may seat one, and what its thread does.
+//! Policies in Lisp: the right to install one, and the procedures of its thread.
 
 use super::{KINDS, Kind, Question, collector, scheduler};
 use crate::system::kernel::lock;
@@ -31,7 +31,7 @@ fn kind(who: &'static str, frame: Frame) -> Result<Kind> {
     kind.ok_or_else(|| Raise::wrong_type(who, 1, "`scheduler` or `collector`", value))
 }
 
-/// What one decides for all is the operator's.
+/// Checks that the thread belongs to an operator, because a policy affects all users.
 fn permit(machine: &Machine, who: &str) -> Result<()> {
     let account = &machine.thread()?.session.account;
     if account.bounds().operator {
@@ -41,7 +41,8 @@ fn permit(machine: &Machine, who: &str) -> Result<()> {
     Err(Raise::error(message, Vec::new()))
 }
 
-/// `(%install-policy! kind thread seconds)`: seats the thread, which has not begun, and starts it.
+/// `(%install-policy! kind thread seconds)`: installs the policy whose thread this is, and starts
+/// the thread.
 fn install(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     const WHO: &str = "install-policy!";
     permit(machine, WHO)?;
@@ -57,7 +58,8 @@ fn install(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     Ok(Control::Value(frame.get(1)))
 }
 
-/// `(policies)`: vectors of what it decides about, the number of its thread, why the last one was dismissed.
+/// `(policies)`: vectors of the kind, the number of the thread, and why the last policy was
+/// dismissed.
 fn policies(machine: &mut Machine) -> Result {
     let kernel = machine.kernel()?;
     let mut list = Value::NIL;
@@ -78,7 +80,7 @@ fn policies(machine: &mut Machine) -> Result {
     Ok(list)
 }
 
-/// `(%await-question kind)`: what the calling policy is to decide.
+/// `(%await-question kind)`: waits for the next question of the calling policy.
 fn await_question(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let (kernel, me) = (machine.kernel()?, machine.thread()?);
     let kind = kind("%await-question", frame)?;
@@ -112,7 +114,8 @@ fn threads(machine: &mut Machine, rows: &[scheduler::Row]) -> Result {
     Ok(list)
 }
 
-/// `(%answer kind orders)`: has the orders of the calling policy carried out. What is none raises, and so ends the policy.
+/// `(%answer kind orders)`: carries out the orders of the calling policy. An invalid order raises
+/// an error, which ends the policy.
 fn answer(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let (kernel, me) = (machine.kernel()?, machine.thread()?);
     let (kind, orders) = (kind("%answer", frame)?, frame.get(1));

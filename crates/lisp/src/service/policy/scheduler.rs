@@ -1,7 +1,7 @@
-//! What a policy of the scheduler is told and may order.
+//! What a policy of the scheduler is told, and what it may order.
 //!
-//! The mechanism stays: the most urgent runnable threads run, those of one priority take turns, users' shares hold. A policy decides
-//! which priority each thread runs at in place of its own.
+//! The mechanism is fixed: the runnable threads of the highest priority run, threads of equal
+//! priority take turns, users' shares hold. A policy can replace the priority of each thread.
 
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, WAITING};
@@ -12,26 +12,27 @@ use kyocho_microprocess::Priority;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Threads that one question tells of.
+/// Most threads in one question.
 const ROWS_MAX: usize = 1024;
-/// Threads that wait to be told of. What happens to others while there are so many is told when they run next.
+/// Most threads with unreported events. If there are that many, further threads are reported when
+/// they run next.
 const NOTES_MAX: usize = 1 << 16;
-/// Orders in one answer: more than there can be of use, less than a circular list has.
+/// Most orders in one answer: more than are ever useful, but finite, so that a circular list ends.
 const ORDERS_MAX: usize = 1 << 20;
 
-/// What is told of a thread: one row, whatever has happened since the last question.
+/// A thread with events since the last question.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) number: u64,
     pub(super) account: Arc<Account>,
     pub(super) state: &'static str,
-    /// How long it has run since it was last told of.
+    /// Its running time since it was last reported.
     pub(super) ran_ns: u64,
-    /// Its own priority, which the policy's stands in place of.
+    /// Its own priority, which a policy's order replaces.
     pub(super) own: Priority,
 }
 
-/// Threads that something has happened to: they became ready, blocked, ran, or ended.
+/// Threads with events: they became ready, blocked, ran, or ended.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     wanted: AtomicBool,
@@ -46,7 +47,7 @@ impl Notes {
         }
     }
 
-    /// Whether a policy is told.
+    /// Whether there is a policy to report to.
     #[inline]
     pub(crate) fn are_wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire)
@@ -56,7 +57,7 @@ impl Notes {
         lock(&self.threads).is_empty()
     }
 
-    /// Something has happened to the thread.
+    /// Records an event of the thread.
     pub(crate) fn note(&self, thread: &Arc<LispThread>) {
         if thread.is_policy() || thread.noted.load(Ordering::Acquire) {
             return;
@@ -78,7 +79,7 @@ impl Notes {
 
 impl Row {
     fn of(thread: &Arc<LispThread>) -> Self {
-        // What happens from here on is noted again.
+        // Events from here on are recorded again.
         thread.noted.store(false, Ordering::Release);
         let (ended, own) = {
             let inner = lock(&thread.inner);
@@ -95,10 +96,10 @@ impl Row {
     }
 }
 
-/// A thread's number, and the priority that it gets; its own again where there is none.
+/// A thread's number, and its new priority; `None` restores its own.
 pub(super) type Order = (u64, Option<Priority>);
 
-/// The orders of an answer: `((number . priority) ...)`.
+/// The orders in an answer: `((number . priority) ...)`.
 pub(super) fn orders(mut answer: Value) -> Result<Vec<Order>> {
     let mut orders = Vec::new();
     let wrong =
@@ -122,12 +123,12 @@ fn one(order: Value) -> Option<Order> {
         return Some((number, None));
     }
     let level = u8::try_from(level.as_fixnum()?).ok()?;
-    // What is above is the policies' own, and the services'.
+    // Higher priorities are for policies and services.
     let priority = Priority::new(level).filter(|&priority| priority < LispThread::POLICY)?;
     Some((number, Some(priority)))
 }
 
-/// Threads that have ended meanwhile are passed over.
+/// Carries out orders. Threads that have ended meanwhile are ignored.
 pub(super) fn carry_out(kernel: &Kernel, orders: &[Order]) {
     for &(number, priority) in orders {
         if let Some(thread) = kernel.threads.find(number).filter(|thread| !thread.is_policy()) {
@@ -135,7 +136,7 @@ pub(super) fn carry_out(kernel: &Kernel, orders: &[Order]) {
         }
     }
     if !kernel.policies.notes.is_empty() {
-        // What came while the policy thought is told at the next tick.
+        // Events that occurred while the policy was deciding are reported at the next tick.
         kernel.shares.keep_ticking();
     }
 }
