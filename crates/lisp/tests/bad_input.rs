@@ -1,23 +1,25 @@
 //! Every bound procedure, called as a hostile program would: with too few and too many arguments,
-//! and with arguments of every kind but the right one. Each call returns, raises, or can be
-//! interrupted; none breaks the process or the session.
-#![expect(clippy::print_stderr, reason = "the watchdog says what hangs before it ends the process")]
+//! and with arguments of every wrong type. Each call returns, raises, or can be interrupted. None
+//! damages the process or the session.
+#![expect(clippy::print_stderr, reason = "the watchdog reports which call hangs before it ends the process")]
 
 use core::time::Duration;
 use kyocho_lisp::system::{Options, SessionHandle, System};
 use kyocho_sys::prim::thread;
 use std::sync::mpsc;
 
-/// Calls with two and more arguments, of each count, for each procedure.
+/// Calls of each procedure for each number of arguments from two on.
 const CALLS: usize = 25;
-/// A call that takes longer is interrupted, as a user would.
+/// A call that takes longer is interrupted, as a user would do.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What an interrupted call may still take before the process is given up.
+/// Time limit for an interrupted call, after which the process ends.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// These end the program, change what the whole process has, leave files behind, sleep as long as they are told to, run what they are given outside the handlers that
-/// are in force here, go on with an evaluation that failed before, or leave threads behind that look at all others for as long as they
-/// are told to: dozens of those would share the memory that calls here run out of.
+/// Procedures that cannot be tested this way. They end the program, change state of the whole
+/// process, or leave files behind. Others sleep for as long as their argument says, call their
+/// argument outside the handlers of this test, or continue an earlier failed evaluation. Some leave
+/// threads behind that observe all other threads; dozens of these would share the memory that calls
+/// here exhaust.
 const LEFT_OUT: &[&str] = &[
     "exit",
     "emergency-exit",
@@ -71,8 +73,8 @@ const POOL: &str = r#"
     (call f (list (any-of) (any-of) (any-of) (any-of)))))
 "#;
 
-/// Interrupts what goes on whenever nothing has been heard for `PATIENCE`; ends the process
-/// where that does not help.
+/// Interrupts the current call if there was no news for `PATIENCE`. Ends the process if that does
+/// not help.
 fn watch(news: &mpsc::Receiver<String>, interrupt: &SessionHandle) {
     let mut name = String::new();
     let mut silent = Duration::ZERO;
@@ -115,7 +117,7 @@ fn no_arguments_break_a_procedure() {
         news.send(name.clone()).unwrap();
         let is_procedure = format!("(procedure? |{name}|)");
         if !session.eval(&is_procedure, "probe").is_ok_and(|seen| seen.values == ["#t"]) {
-            continue; // A special form, which is the fuzzers' business.
+            continue; // A special form, which the fuzzers test.
         }
         if let Err(report) = session.eval(&format!("(probe |{name}| {CALLS})"), "probe")
             && report.message() != "interrupted"
@@ -123,7 +125,7 @@ fn no_arguments_break_a_procedure() {
             broken.push(format!("{name}: {report}"));
         }
         assert_eq!(session.exit_code(), None, "{name} ended the session");
-        // An interrupt that was on its way when the probe ended may come now.
+        // An interrupt sent before the probe ended may arrive now.
         let mut sum = || session.eval("(+ 1 2)", "probe").map(|seen| seen.values);
         let alive = sum().or_else(|report| match report.message() {
             "interrupted" => sum(),

@@ -1,4 +1,4 @@
-//! A thread that waits for the host on a port holds up nobody, and can be ended.
+//! A thread that waits for the host on a port delays no other thread, and can be ended.
 
 use kyocho_lisp::system::{Options, System};
 use std::fs::{self, OpenOptions};
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A named pipe; opened for reading and writing here, so that opening it never waits.
+/// A named pipe. It is opened here for reading and writing, so that opening it never blocks.
 fn named_pipe(name: &str) -> (PathBuf, fs::File) {
     let path = std::env::temp_dir().join(format!("kyocho-pipe-{}-{name}", std::process::id()));
     let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere");
@@ -16,7 +16,7 @@ fn named_pipe(name: &str) -> (PathBuf, fs::File) {
 }
 
 #[test]
-fn waiting_for_input_holds_up_nobody_and_can_be_ended() {
+fn waiting_for_input_delays_no_other_thread_and_can_be_ended() {
     let options = Options { virtual_processors: Some(1), ..Options::default() };
     let system = System::boot(options, &mut |_| {}).unwrap();
     let mut session = system.session();
@@ -28,7 +28,7 @@ fn waiting_for_input_holds_up_nobody_and_can_be_ended() {
     eval(&format!("(define port (open-input-file \"{}\"))", path.display()));
     eval("(define line #f) (define (reader) (set! line (read-line port)))");
     eval("(define first (thread-start! (make-thread reader)))");
-    // Half a line: the thread has taken it into its buffer, and waits for more.
+    // Half a line: the thread has read it into its buffer, and waits for more.
     other_end.write_all(b"half ").unwrap();
     eval("(thread-sleep! 0.05)");
     // Others run, allocate and collect meanwhile, on the one virtual processor.
@@ -38,7 +38,7 @@ fn waiting_for_input_holds_up_nobody_and_can_be_ended() {
     eval("(thread-terminate! first)");
     assert!(eval("(thread-join! first)").contains("terminated"));
     assert_eq!(eval("line"), "#f");
-    // What the ended thread had begun to read is still there for the next.
+    // The next thread gets what the ended one had begun to read.
     eval("(define second (thread-start! (make-thread reader)))");
     eval("(thread-sleep! 0.05)");
     other_end.write_all(b"line\nrest").unwrap();

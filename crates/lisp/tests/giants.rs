@@ -1,5 +1,7 @@
-//! Giant numbers, strings and nests in one user's session, in a system that bounds integers as `kyocho serve` does: each ends by itself
-//! or by an interrupt, and another user's session answers meanwhile. The bound is one of the process, so this is one of its own.
+//! Very large numbers, strings and nested data in one user's session, in a system that bounds
+//! integers as `kyocho serve` does. Each operation ends by itself or by an interrupt, and another
+//! user's session answers meanwhile. The bound holds for the whole process, so this test has a
+//! process of its own.
 #![expect(clippy::disallowed_methods, reason = "a watchdog sleeps on a kernel thread of its own")]
 #![expect(clippy::unwrap_used, reason = "what helpers of tests unwrap fails the test")]
 
@@ -10,7 +12,7 @@ use kyocho_lisp::system::{Options, Session, System};
 use kyocho_sys::prim::thread;
 use std::io;
 
-/// Far more than all of it takes.
+/// Far more than the whole test takes.
 const WATCHDOG: Duration = Duration::from_secs(300);
 
 const TEXTS: &[&str] = &[
@@ -56,7 +58,7 @@ fn giants_end_in_the_offender() {
     for text in TEXTS {
         let interrupt = offender.handle();
         let running = thread::spawn(move || {
-            // Most of them fail, some give something.
+            // Most of them fail, some return a value.
             let _ = offender.eval(text, "test");
             offender
         });

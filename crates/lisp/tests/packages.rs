@@ -1,4 +1,4 @@
-//! Packages of libraries in programs: named at the start, loaded by the program, and what goes wrong.
+//! Packages of libraries in programs: named at the start, loaded by the program, and errors.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -14,7 +14,7 @@ const DOUBLE: &str = "(define-library (sums double) (export double)
     (import (scheme base) (sums one))
     (include \"parts/double.scm\"))";
 
-/// A package in a file of this test's own, removed at the end.
+/// A package in a temporary file, removed at the end.
 struct Archive(PathBuf);
 
 impl Archive {
@@ -86,7 +86,7 @@ fn a_program_can_load_a_package() {
 }
 
 #[test]
-fn a_package_that_is_none_is_an_error_and_adds_nothing() {
+fn an_invalid_package_is_an_error_and_adds_nothing() {
     let built_in = Archive::new(
         "built-in",
         &[
@@ -112,7 +112,7 @@ fn a_package_that_is_none_is_an_error_and_adds_nothing() {
 }
 
 #[test]
-fn what_a_library_includes_does_not_leave_the_archive() {
+fn includes_of_a_library_cannot_leave_the_archive() {
     let archive = Archive::new(
         "escape",
         &[

@@ -1,5 +1,5 @@
-//! Runs the Scheme programs of `tests/scheme`: conformance to R7RS, section by section. Each counts
-//! what failed, says so, and exits with 1 if anything did.
+//! Runs the Scheme programs of `tests/scheme`: conformance to R7RS, section by section. Each
+//! program counts its failures, reports them, and exits with 1 if there are any.
 #![expect(clippy::disallowed_methods, reason = "a watchdog sleeps on a kernel thread of its own")]
 
 use core::time::Duration;
@@ -8,7 +8,7 @@ use kyocho_sys::prim::thread;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// A program that hangs is an error, not a wait: all of them take seconds.
+/// A program that hangs is an error. All programs together take seconds.
 const WATCHDOG_SECONDS: u64 = 300;
 
 /// In the order of the report's sections.
@@ -68,7 +68,7 @@ const PROGRAMS: &[&str] = &[
     "kyocho-tools",
 ];
 
-/// All that is there, by name.
+/// The programs in a folder, by name.
 fn programs_in(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).expect("the programs are there");
     let paths = entries.map(|entry| entry.expect("a folder can be read").path());

@@ -1,4 +1,4 @@
-//! `(kyocho tls)`: both sides in one system, over loopback, with certificates of the test's own.
+//! `(kyocho tls)`: both sides in one system, over loopback, with the test's own certificates.
 #![expect(clippy::unwrap_used, reason = "what helpers of tests unwrap fails the test")]
 
 use core::time::Duration;
@@ -6,7 +6,7 @@ use kyocho_lisp::system::{Options, Session, System};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-/// No wait is meant to last; this only keeps a broken stream from hanging the test run.
+/// Only ends a test whose stream is broken; no wait should take long.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 const HELPERS: &str = r#"
@@ -44,13 +44,14 @@ const HELPERS: &str = r#"
         (get-output-string port)))
 "#;
 
-/// A certificate of its own for a name, and its key: PEM.
+/// A self-signed certificate for a name, and its key, as PEM.
 fn certificate(name: &str) -> (String, String) {
     let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem())
 }
 
-/// Runs a test's body with a session that has the helpers, the certificate of `localhost` and its key.
+/// Runs a test's body in a session with the helper procedures, the certificate of `localhost` and
+/// its key.
 fn with_session(body: impl FnOnce(&mut Session)) {
     let system = System::boot(Options::default(), &mut |_| {}).unwrap();
     let mut session = system.session();
@@ -68,7 +69,7 @@ fn eval(session: &mut Session, text: &str) -> String {
 }
 
 #[test]
-fn what_is_said_comes_back_and_the_end_is_announced() {
+fn data_are_echoed_and_the_end_is_announced() {
     with_session(|session| {
         eval(
             session,
@@ -79,7 +80,7 @@ fn what_is_said_comes_back_and_the_end_is_announced() {
         let many =
             "(map thread-join! (map (lambda (_) (spawn (lambda () (talk (reach))))) '(1 2 3 4)))";
         assert_eq!(eval(session, many), format!("({})", [r#"("one" "two é" #t)"#; 4].join(" ")));
-        // More than any buffer on the way holds, written by one thread while another reads.
+        // More than all buffers together hold, written by one thread while another reads.
         let much = r#"
             (let* ((s (reach)) (in (socket-input-port s)) (out (socket-output-port s 'binary))
                    (line (string->utf8 (string-append (make-string 9999 #\x) "\n")))
@@ -94,7 +95,7 @@ fn what_is_said_comes_back_and_the_end_is_announced() {
 }
 
 #[test]
-fn who_is_not_who_he_should_be_is_told_of() {
+fn a_peer_with_the_wrong_identity_is_an_error() {
     with_session(|session| {
         eval(session, "(define l (tls-listen \"127.0.0.1\" 0 certificate key)) (serve l)");
         let (stranger, other_key) = certificate("stranger.example");
@@ -119,7 +120,7 @@ fn who_is_not_who_he_should_be_is_told_of() {
             let reason = eval(session, &format!("(reason (lambda () {expression}))"));
             assert!(reason.contains(part), "{expression}: {reason}");
         }
-        // The server was not hurt.
+        // The server is still usable.
         assert_eq!(
             eval(session, "(talk (tls-connect \"localhost\" (port-of l) certificate))"),
             r#"("one" "two é" #t)"#
@@ -128,7 +129,7 @@ fn who_is_not_who_he_should_be_is_told_of() {
 }
 
 #[test]
-fn garbage_a_cut_and_silence_are_told_apart() {
+fn garbage_truncation_and_silence_are_distinguished() {
     with_session(|session| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -138,7 +139,7 @@ fn garbage_a_cut_and_silence_are_told_apart() {
             std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 stream.set_read_timeout(Some(WATCHDOG)).unwrap();
-                // A hello comes first.
+                // The client's hello comes first.
                 let count = stream.read(&mut [0; 5]).unwrap();
                 assert!(count > 0);
                 stream.write_all(answer).unwrap();
@@ -152,14 +153,14 @@ fn garbage_a_cut_and_silence_are_told_apart() {
         let reason = eval(session, &format!("(reason (lambda () {connect}))"));
         assert!(reason.contains("has gone") || reason.contains("reset"), "{reason}");
         server.join().unwrap();
-        // Who waits for one that says nothing holds up nobody, and can be ended.
+        // A thread that waits for a silent peer delays no other thread, and can be ended.
         eval(session, &format!("(define waiting (spawn (lambda () {connect})))"));
         let (_silent, _) = listener.accept().unwrap();
         assert_eq!(eval(session, "(thread-join! (spawn (lambda () (+ 40 2))))"), "42");
         eval(session, "(thread-terminate! waiting)");
         let ended = "(guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! waiting))";
         assert_eq!(eval(session, ended), "ended");
-        // A connection that ends without a word may have lost its end.
+        // A connection that ends without an announcement may have been truncated.
         eval(
             session,
             "(define l (tls-listen \"127.0.0.1\" 0 certificate key))

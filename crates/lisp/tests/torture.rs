@@ -1,6 +1,7 @@
-//! Runs the Scheme programs of `tests/scheme` with a collection at every taking of memory, or every
-//! second one, or whenever a thread is outside of Lisp, and what is freed overwritten: whatever the machine, the primitives or the services
-//! hold without its being a root is a wrong result, a hang or a crash here.
+//! Runs the Scheme programs of `tests/scheme` under torture: with a collection at every taking of
+//! memory, at every second one, or whenever a thread is outside Lisp. Freed memory is overwritten.
+//! A value used by the machine, the primitives or the services that is not a root leads to a wrong
+//! result, a hang or a crash here.
 #![expect(clippy::disallowed_methods, reason = "a watchdog sleeps on a kernel thread of its own")]
 
 use core::time::Duration;
@@ -10,12 +11,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A program that hangs is an error, not a wait: all of them take two minutes.
+/// A program that hangs is an error. All programs together take two minutes.
 const WATCHDOG_SECONDS: u64 = 900;
 
-/// With a collection at every taking, a loop that conses and calls primitives collects once a turn:
-/// what has loops of a hundred thousand turns takes minutes. These run with every second one only,
-/// on two virtual processors.
+/// With a collection at every taking, a loop that allocates and calls primitives collects in each
+/// iteration. Programs with loops of a hundred thousand iterations would take minutes. They run
+/// only with a collection at every second taking, on two virtual processors.
 const LONG: &[&str] = &[
     "delimited",
     "equivalence",
@@ -29,8 +30,8 @@ const LONG: &[&str] = &[
     "vectors",
 ];
 
-/// Libraries that are Scheme alone: long programs that do nothing below Scheme that the others do not. And lists that every
-/// collection has to mark.
+/// Programs for libraries written in Scheme only, which are long and test nothing below Scheme that
+/// the others do not test. And lists that every collection would have to mark.
 const LEFT_OUT: &[&str] = &[
     "json",
     "lists-long",
@@ -58,7 +59,7 @@ fn is_in(names: &[&str], program: &Path) -> bool {
     program.file_stem().is_some_and(|stem| names.iter().any(|&name| stem == name))
 }
 
-/// The programs that fail in a system so tortured, and why.
+/// The programs that fail under this torture, and why.
 fn failures(torture: Torture, cells: CellCache, virtual_processors: usize) -> Vec<String> {
     let options = Options {
         cell_cache: cells,
@@ -71,7 +72,7 @@ fn failures(torture: Torture, cells: CellCache, virtual_processors: usize) -> Ve
 }
 
 fn failures_with(options: &Options, is_run: impl Fn(&Path) -> bool) -> Vec<String> {
-    // One at a time: programs that share memory are one node for the whole process.
+    // One at a time, because all programs that share memory are one node for the whole process.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut system = System::boot(options.clone(), &mut |_| {}).expect("the system boots");
@@ -95,10 +96,10 @@ fn watch() {
     });
 }
 
-/// Collections come when threads go outside of Lisp alone, each time: what they have in hand then, and use when they come back, is lost unless it
-/// is a root.
+/// Collections run only when threads go outside Lisp, but each time. Values that a thread uses
+/// after it has returned are lost unless they are roots.
 #[test]
-fn nothing_is_lost_when_a_collection_comes_each_time_that_a_thread_is_outside() {
+fn no_object_is_lost_when_a_collection_runs_each_time_a_thread_is_outside() {
     watch();
     for virtual_processors in [1, 2] {
         let options = Options {
@@ -114,10 +115,10 @@ fn nothing_is_lost_when_a_collection_comes_each_time_that_a_thread_is_outside() 
 }
 
 #[test]
-fn nothing_is_lost_when_every_allocation_collects() {
+fn no_object_is_lost_when_every_allocation_collects() {
     watch();
-    // On one virtual processor cells come by message, on two the caller takes them.
-    // The world is stopped for each, or marking goes on all the time beside the threads.
+    // On one virtual processor cells are requested by message; on two the caller takes them.
+    // Collections stop the world throughout, or mark concurrently all the time.
     for (every, phase, beside, cells, virtual_processors) in [
         (1, 0, false, CellCache::Off, 1),
         (1, 0, false, CellCache::Fixed(16), 2),

@@ -1,4 +1,4 @@
-//! Whole systems: threads in every state, several virtual processors, limits, reports.
+//! Complete systems: threads in every state, several virtual processors, limits, reports.
 
 mod collector;
 mod collector_faults;
@@ -24,7 +24,7 @@ use super::{CellCache, Completeness, Options, Report, Session, System, completen
 use core::time::Duration;
 use std::sync::mpsc;
 
-/// A test that takes longer hangs, also where ten others want each processor.
+/// A test that takes longer hangs, even if ten other tests compete for each processor.
 const WATCHDOG: Duration = Duration::from_secs(240);
 
 pub(crate) fn within_watchdog<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
@@ -33,7 +33,7 @@ pub(crate) fn within_watchdog<T: Send + 'static>(body: impl FnOnce() -> T + Send
     let handle = started.unwrap();
     match wait.recv_timeout(WATCHDOG) {
         Ok(value) => value,
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("the watchdog bites"),
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("the test hangs"),
         Err(mpsc::RecvTimeoutError::Disconnected) => {
             std::panic::resume_unwind(handle.join().unwrap_err())
         }
@@ -55,7 +55,7 @@ fn last(session: &mut Session, text: &str) -> String {
     }
 }
 
-/// Evaluates the texts in one session each on one and on two virtual processors.
+/// Evaluates the texts, each in one session, on one and on two virtual processors.
 fn check(programs: &'static [(&str, &str)]) {
     for count in [1, 2] {
         within_watchdog(move || {
@@ -73,7 +73,7 @@ fn error(text: &'static str) -> Report {
 }
 
 #[test]
-fn threads_give_results_and_exceptions_to_who_joins() {
+fn joining_a_thread_returns_its_result_or_raises_its_exception() {
     check(&[
         ("(thread-join! (spawn (lambda () (* 6 7))))", "42"),
         ("(thread-join! (thread-start! (make-thread (lambda () 'started) 'name)))", "started"),
@@ -95,7 +95,7 @@ fn threads_give_results_and_exceptions_to_who_joins() {
 }
 
 #[test]
-fn one_that_is_terminated_before_it_begins_never_begins() {
+fn a_thread_terminated_before_it_begins_never_begins() {
     check(&[(
         "(define begun #f)
          (let ((t (make-thread (lambda () (set! begun #t))))) (thread-terminate! t)
@@ -105,7 +105,7 @@ fn one_that_is_terminated_before_it_begins_never_begins() {
 }
 
 #[test]
-fn who_is_terminated_on_the_way_into_the_kernel_does_not_stay_there() {
+fn a_thread_terminated_while_it_enters_the_kernel_does_not_stay_there() {
     check(&[
         ("(define listener (tcp-listen \"127.0.0.1\" 0)) 'up", "up"),
         ("(define port (string->number (car (reverse (string-split (socket-address listener) #\\:)))))
@@ -124,7 +124,7 @@ fn who_is_terminated_on_the_way_into_the_kernel_does_not_stay_there() {
 }
 
 #[test]
-fn a_terminated_thread_ends_whatever_it_does_last() {
+fn a_terminated_thread_ends_whatever_its_after_procedures_do() {
     const LAST: &str = "
         (define m (make-mutex))
         (define (kill last)
@@ -155,7 +155,7 @@ fn a_terminated_thread_ends_whatever_it_does_last() {
 }
 
 #[test]
-fn who_has_joined_a_thread_finds_it_gone() {
+fn a_joined_thread_is_not_listed_any_more() {
     check(&[(
         "(let loop ((n 0))
            (let ((t (spawn list))) (let poll () (if (eq? 'runs (thread-join! t 0 'runs)) (poll))))
@@ -260,7 +260,7 @@ fn a_deadlock_is_raised_in_the_main_thread() {
 }
 
 #[test]
-fn reports_name_place_cause_and_callers() {
+fn reports_contain_position_cause_and_callers() {
     let report = error("(define (f x)\n  (+ 1 (car x)))\n(define (g) (+ 1 (f 5)))\n(display (g))")
         .to_string();
     assert!(report.starts_with("test.scm:2:"), "{report}");
@@ -272,8 +272,8 @@ fn reports_name_place_cause_and_callers() {
     let report = error("(define velocity 1)\n(display velocty)").to_string();
     assert!(report.starts_with("test.scm:2:"), "{report}");
     assert!(report.contains("velocty") && report.contains("did you mean velocity?"), "{report}");
-    // There is a `%missing`, but not for programs.
-    assert!(!error("(missing 1)").to_string().contains("mean %"), "its own names are nobody's");
+    // `%missing` exists, but not for programs.
+    assert!(!error("(missing 1)").to_string().contains("mean %"), "names of the system are not suggested");
     let report = error("(define (f x) x)\n(f 1 2)").to_string();
     assert!(report.contains("f takes 1 argument, got 2"), "{report}");
     let report = error("(list 1)\n(let ((x 1) (y)) x)").to_string();
@@ -306,7 +306,8 @@ fn an_interrupt_ends_the_evaluation_and_keeps_the_session() {
             );
             let interrupt = session.handle();
             let (stop, stopped) = mpsc::channel::<()>();
-            // Interrupts again and again: the evaluation may not have begun at the first.
+            // Interrupts repeatedly, because the evaluation may not have begun at the first
+            // interrupt.
             let again = kyocho_sys::thread::start("interrupter", 1 << 16, move || {
                 let again = || stopped.recv_timeout(Duration::from_millis(5)).is_err();
                 let calls = core::iter::repeat_with(again).take_while(|&go_on| go_on);
@@ -322,7 +323,7 @@ fn an_interrupt_ends_the_evaluation_and_keeps_the_session() {
 }
 
 #[test]
-fn sessions_answer_what_a_prompt_asks() {
+fn sessions_answer_the_queries_of_a_prompt() {
     within_watchdog(|| {
         let system = boot(on(1));
         let mut session = system.session();
@@ -369,7 +370,7 @@ fn recursion_without_end_is_caught_in_a_small_heap() {
 }
 
 #[test]
-fn a_full_heap_is_caught_again_and_again_whatever_fills_it() {
+fn a_full_heap_can_be_handled_repeatedly_whatever_fills_it() {
     within_watchdog(|| {
         for memory_mib in [16, 64] {
             let options = Options { memory_max_bytes: memory_mib << 20, ..on(2) };
@@ -399,7 +400,7 @@ fn a_service_that_is_killed_is_started_again() {
         let (service, collector) = (&system.kernel.system_call, &system.kernel.collector);
         for round in 0..5 {
             for service in [service.microprocess(), collector.microprocess()] {
-                // The one before may not have been replaced yet.
+                // The killed service may not have been restarted yet.
                 let _gone = service.kill();
             }
             let text = "(gc) (length (let loop ((i 0) (l '())) (if (< i 100000) (loop (+ i 1) (cons i l)) l)))";

@@ -1,9 +1,12 @@
-//! Channels: `(make-channel [capacity])`. Without a capacity a send ends when the message is taken.
+//! Channels: `(make-channel [capacity])`. Without a capacity a send ends when the message has been
+//! received (a rendezvous).
 //!
-//! A plain send on such a rendezvous channel puts its message down and waits until it is taken. One that is a case of a `select` (`select.rs`) may
-//! not: another case may come first. It gives its message to a receiver that waits, or makes an offer, which a receiver takes or the select
-//! takes back. **Invariant:** while a select's offer lies in a channel, no receiver waits there but that select
-//! itself, and selects that were served elsewhere and are about to leave.
+//! A plain send on a rendezvous channel stores its message and waits until it is received. A send
+//! that is a case of a `select` (`select.rs`) must not do that, because another case may happen
+//! first. It passes its message to a waiting receiver. If there is none, it makes an offer, which a
+//! receiver accepts or the select withdraws. **Invariant:** while an offer of a select is in a
+//! channel, the only receivers waiting there are that select itself, and selects that were served
+//! elsewhere and are about to leave.
 
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
@@ -20,17 +23,17 @@ use kyocho_vm::machine::wait::{Stage, Wait};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// Messages that a channel may hold.
+/// Most messages in a channel.
 const CAPACITY_MAX: usize = 1 << 20;
 
-/// A message of a select that waits, for whoever claims its ticket first.
+/// A message of a waiting select, for the first thread that claims its ticket.
 #[derive(Debug)]
 struct Offer {
     thread: Arc<LispThread>,
-    /// The case of its select.
+    /// The index of the select's case.
     case: usize,
     message: Value,
-    /// How many messages were sent before it.
+    /// Number of messages sent before it.
     sent_before: u64,
 }
 
@@ -39,18 +42,18 @@ pub(super) struct State {
     /// Messages, oldest first, each with its number.
     messages: VecDeque<Value>,
     pub(super) capacity: usize,
-    /// How many messages were sent, and how many taken.
+    /// Number of messages sent; number received.
     sent: u64,
     taken: u64,
     pub(super) closed: bool,
-    /// Who waits for room.
+    /// Threads that wait for room.
     pub(super) senders: Waiters,
-    /// Who waits for their message to be taken, in the messages' order.
+    /// Threads that wait until their messages are received, in the order of the messages.
     sent_by: Waiters,
     pub(super) receivers: Waiters,
     /// Oldest first.
     offers: VecDeque<Offer>,
-    /// Messages with the receivers that they were given to and that have not run since.
+    /// Messages passed to receivers that have not run since.
     given: Vec<(Arc<LispThread>, Value)>,
 }
 
@@ -70,9 +73,10 @@ impl State {
         }
     }
 
-    /// Takes the message that is first: one that was put down, or offered before that.
+    /// Takes the oldest message, stored or offered.
     pub(super) fn take(&mut self, me: &Arc<LispThread>) -> Option<Value> {
-        // Nobody that was woken for a message finds an offer before it: while one lay there, nobody else waited.
+        // If a thread was woken for a message, there is no offer before that message: while an
+        // offer is present, no other thread waits.
         if let Some(message) = self.take_offer(me) {
             return Some(message);
         }
@@ -84,7 +88,7 @@ impl State {
         Some(message)
     }
 
-    /// Takes another's offer whose turn has come. One whose select was served elsewhere is dropped.
+    /// Accepts the next offer of another thread. Drops offers whose select was served elsewhere.
     fn take_offer(&mut self, me: &Arc<LispThread>) -> Option<Value> {
         loop {
             let mut due = self.offers.iter().take_while(|offer| offer.sent_before <= self.taken);
@@ -98,13 +102,13 @@ impl State {
         }
     }
 
-    /// Puts a message into the buffer; it has room.
+    /// Stores a message in the buffer, which has room.
     ///
     /// # Errors
-    /// No memory: nothing has happened.
+    /// Out of memory. Nothing has changed.
     pub(super) fn put(&mut self, machine: &Machine, message: Value) -> Result<()> {
         if self.messages.len() == self.messages.capacity() {
-            // It doubles.
+            // The buffer doubles.
             machine.mutator.charge(size_of::<Value>() * self.messages.len())?;
         }
         self.put_down(message);
@@ -117,12 +121,12 @@ impl State {
         self.receivers.wake_one();
     }
 
-    /// Whether the next message has room.
+    /// Whether there is room for another message.
     pub(super) fn has_room(&self) -> bool {
         self.messages.len() < self.capacity.max(1)
     }
 
-    /// Gives a message to another that waits for one; whether there was one.
+    /// Passes a message to another thread that waits for one. Returns whether there was one.
     pub(super) fn give(&mut self, me: &Arc<LispThread>, message: Value) -> bool {
         let claim =
             |thread: &Arc<LispThread>| !Arc::ptr_eq(thread, me) && thread.ticket.claim_receiver();
@@ -132,7 +136,7 @@ impl State {
         true
     }
 
-    /// The message that this thread was given.
+    /// The message that was passed to this thread.
     pub(super) fn given_to(&mut self, thread: &Arc<LispThread>) -> Option<Value> {
         let place = self.given.iter().position(|(receiver, _)| Arc::ptr_eq(receiver, thread))?;
         let (_, message) = self.given.swap_remove(place);
@@ -140,7 +144,8 @@ impl State {
         Some(message)
     }
 
-    /// The thread goes on elsewhere: what it was given, if anything, is the next receiver's.
+    /// Called when the thread stops waiting: a message that was passed to it goes to the next
+    /// receiver.
     pub(super) fn give_back(&mut self, thread: &Arc<LispThread>) -> bool {
         let message = self.given_to(thread);
         message.is_some_and(|message| {
@@ -155,7 +160,7 @@ impl State {
         self.offers.push_back(Offer { thread, case, message, sent_before: self.sent });
     }
 
-    /// Takes a thread's offers back.
+    /// Withdraws a thread's offers.
     pub(super) fn retract(&mut self, thread: &Arc<LispThread>) {
         self.offers.retain(|offer| {
             let stays = !Arc::ptr_eq(&offer.thread, thread);
@@ -167,10 +172,10 @@ impl State {
     }
 }
 
-/// Bytes that a case of a select takes in a channel while it waits; the queue may double.
+/// Bytes that a waiting case of a select takes in its channel; the queue may double.
 pub(super) const CASE_BYTES: usize = 2 * (size_of::<Offer>() + size_of::<Arc<LispThread>>());
 
-/// A channel as Lisp holds it.
+/// A channel as Lisp refers to it.
 #[derive(Debug)]
 pub(super) struct ChannelObject(pub(super) Mutex<State>);
 
@@ -224,14 +229,15 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(Control::Value(machine.mutator.foreign(Box::new(channel))?))
 }
 
-/// What an image keeps of a channel.
+/// The state of a channel that an image contains.
 pub(crate) struct Kept {
     pub(crate) capacity: usize,
     pub(crate) closed: bool,
     pub(crate) messages: Vec<Value>,
 }
 
-/// What an image keeps of this channel, or why it keeps none; `None` where it is no channel.
+/// The state for an image, or why the channel cannot be saved; `None` if the value is not a
+/// channel.
 pub(crate) fn kept(value: Value) -> Option<core::result::Result<Kept, &'static str>> {
     let state = lock(&value.as_foreign::<ChannelObject>()?.0);
     let waiters = [&state.senders, &state.sent_by, &state.receivers];
@@ -243,18 +249,18 @@ pub(crate) fn kept(value: Value) -> Option<core::result::Result<Kept, &'static s
     Some(Ok(Kept { capacity: state.capacity, closed: state.closed, messages }))
 }
 
-/// A channel of an image, without its messages; `None` where there is no such channel.
+/// A channel restored from an image, without its messages; `None` if the parameters are invalid.
 pub(crate) fn restored(capacity: usize, closed: bool) -> Option<Box<dyn ForeignObject>> {
     let state = State { closed, ..State::of(capacity) };
     (capacity <= CAPACITY_MAX).then(|| Box::new(ChannelObject(Mutex::new(state))) as _)
 }
 
-/// Bytes that so many messages take outside the heap, at most.
+/// Most bytes outside the heap for this number of messages.
 pub(crate) const fn messages_bytes(count: usize) -> usize {
     2 * count * size_of::<Value>()
 }
 
-/// Adds a message to a channel of an image.
+/// Adds a message to a restored channel.
 pub(crate) fn furnish(value: Value, message: Value) {
     if let Some(channel) = value.as_foreign::<ChannelObject>() {
         let mut state = lock(&channel.0);
@@ -263,8 +269,8 @@ pub(crate) fn furnish(value: Value, message: Value) {
     }
 }
 
-/// `(channel-send! channel message)`. A send on a rendezvous channel puts its message down, and
-/// waits until that one is taken.
+/// `(channel-send! channel message)`. On a rendezvous channel it stores the message and waits until
+/// that is received.
 fn send(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let channel = argument("channel-send!", frame)?;
     let me = machine.thread()?;
@@ -272,7 +278,7 @@ fn send(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let mut state = lock(&channel.0);
     if let Some(Wait { stage: Stage::Sent(number), .. }) = wait {
         if state.taken > number || state.closed {
-            // It may have been woken for nothing and found this by itself.
+            // It may have been woken for something else and found this out by itself.
             state.sent_by.remove(me);
             let is_taken = state.taken > number;
             return is_taken.then_some(Control::Value(Value::UNSPECIFIED)).ok_or_else(closed);
@@ -308,8 +314,8 @@ fn await_receiver(
     machine.wait_for(me, "a channel's receiver", wait)
 }
 
-/// `(channel-receive channel [when-closed])`: the oldest message; when the channel is closed and
-/// empty, an error or the second argument.
+/// `(channel-receive channel [when-closed])`: the oldest message. If the channel is closed and
+/// empty, the second argument or an error.
 fn receive(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let channel = argument("channel-receive", frame)?;
     let me = machine.thread()?;
@@ -319,7 +325,7 @@ fn receive(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
         return Ok(Control::Value(message));
     }
     if let Some(message) = state.take(me) {
-        // The receiver may have been woken for an earlier message and overtaken.
+        // The receiver may have been woken for an earlier message, which another thread took.
         state.receivers.remove(me);
         return Ok(Control::Value(message));
     }
@@ -330,7 +336,7 @@ fn receive(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     Ok(machine.wait_for(me, "a message", Wait::on(frame.get(0))))
 }
 
-/// A thread gives up waiting here, if it does.
+/// Ends a thread's wait here, if there is one.
 pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     if let Some(channel) = object.as_foreign::<ChannelObject>() {
         let mut state = lock(&channel.0);
@@ -339,7 +345,7 @@ pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
         {
             return;
         }
-        // A wake that it got is for another one: room, or a message.
+        // If it was woken, the wake is passed on: there is room, or a message.
         state.senders.withdraw(thread);
         state.receivers.wake_one();
     }

@@ -20,7 +20,7 @@ struct State {
     specific: Value,
 }
 
-/// A condition variable as Lisp holds it.
+/// A condition variable as Lisp refers to it.
 #[derive(Debug)]
 struct CondvarObject(Mutex<State>);
 
@@ -71,7 +71,8 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(Control::Value(machine.mutator.foreign(Box::new(CondvarObject(Mutex::new(state))))?))
 }
 
-/// What an image keeps of this condition variable, its name and what it is for, or why it keeps none; `None` where it is none.
+/// The name and the specific value for an image, or why the condition variable cannot be saved;
+/// `None` if the value is not one.
 pub(crate) fn kept(value: Value) -> Option<core::result::Result<(Value, Value), &'static str>> {
     let state = lock(&value.as_foreign::<CondvarObject>()?.0);
     Some(if state.waiters.is_empty() {
@@ -81,13 +82,13 @@ pub(crate) fn kept(value: Value) -> Option<core::result::Result<(Value, Value), 
     })
 }
 
-/// A condition variable of an image.
+/// A condition variable restored from an image.
 pub(crate) fn restored() -> Box<dyn ForeignObject> {
     let (name, specific) = (Value::FALSE, Value::UNSPECIFIED);
     Box::new(CondvarObject(Mutex::new(State { waiters: Waiters::default(), name, specific })))
 }
 
-/// Completes a condition variable of an image.
+/// Completes a restored condition variable.
 pub(crate) fn furnish(value: Value, name: Value, specific: Value) {
     if let Some(condvar) = value.as_foreign::<CondvarObject>() {
         let mut state = lock(&condvar.0);
@@ -95,7 +96,7 @@ pub(crate) fn furnish(value: Value, name: Value, specific: Value) {
     }
 }
 
-/// Unlocks a mutex and waits, as one: `(mutex-unlock! mutex condition-variable [timeout])`.
+/// Unlocks a mutex and waits, atomically: `(mutex-unlock! mutex condition-variable [timeout])`.
 pub(super) fn unlock_and_wait(
     machine: &mut Machine,
     frame: Frame,
@@ -128,7 +129,7 @@ pub(super) fn unlock_and_wait(
     Ok(machine.wait_for(me, "a condition variable", wait))
 }
 
-/// A thread gives up waiting here, if it does.
+/// Ends a thread's wait here, if there is one.
 pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     if let Some(condvar) = object.as_foreign::<CondvarObject>() {
         lock(&condvar.0).waiters.withdraw(thread);

@@ -1,4 +1,4 @@
-//! Threads, from Lisp: SRFI 18, priorities, and sleeping in the kernel.
+//! Control procedures of threads: SRFI 18, priorities, and sleeping in the kernel.
 
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, RUNNING, STANDING, Status, ThreadObject};
@@ -19,7 +19,7 @@ use kyocho_vm::machine::wait::Wait;
 use kyocho_vm::machine::{Exit, Machine};
 use std::sync::Arc;
 
-/// A point in time as Lisp holds it: nanoseconds on the monotonic clock.
+/// A point in time as Lisp refers to it: nanoseconds on the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Time(pub(crate) u64);
 
@@ -103,7 +103,7 @@ fn argument(who: &'static str, frame: Frame) -> Result<&'static Arc<LispThread>>
     thread_of(who, 1, frame.get(0))
 }
 
-/// The thread that stands at this place among the arguments.
+/// The thread in this argument.
 pub(crate) fn thread_of(
     who: &'static str,
     place: usize,
@@ -123,7 +123,7 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
         return Err(Raise::wrong_type("make-thread", 1, "procedure", thunk));
     }
     let kernel = machine.kernel()?;
-    // One without a name is called after what it runs.
+    // A thread without a name is named after its procedure.
     let name = match count {
         1 => condition::name_of(thunk).map_or(Value::FALSE, Value::symbol),
         _ => frame.get(1),
@@ -139,8 +139,8 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
     Ok(object)
 }
 
-/// `(%threads)`: the started threads of the caller's account, as vectors of number, thread, what it waits for, cells taken,
-/// nanoseconds run, whether it may run now, what people call it.
+/// `(%threads)`: the started threads of the caller's account. Each is a vector: number, thread,
+/// what it waits for, cells taken, nanoseconds run, whether it is runnable, display name.
 fn threads(machine: &mut Machine) -> Result {
     let (kernel, me) = (machine.kernel()?, machine.thread()?);
     let mut list = Value::NIL;
@@ -171,7 +171,8 @@ fn threads(machine: &mut Machine) -> Result {
     Ok(list)
 }
 
-/// Gives a thread's microprocess an order; one that has not begun or has ended has none.
+/// Sends an order to a thread's microprocess. Does nothing if the thread has not begun or has
+/// ended.
 fn order(
     thread: &LispThread,
     order: impl FnOnce(&Microprocess) -> core::result::Result<(), Gone>,
@@ -183,7 +184,7 @@ fn order(
 /// Starts a thread.
 ///
 /// # Errors
-/// It was started before; or there is no memory, or no room in its account, for it.
+/// The thread was started before; memory is out; or the account's bound is reached.
 pub(crate) fn start(machine: &mut Machine, thread: &Arc<LispThread>) -> Result<()> {
     let kernel = machine.kernel()?;
     let (thunk, object) = {
@@ -235,8 +236,8 @@ fn sleep(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     Ok(Control::Stop(Exit::ParkUntil(deadline.ns())))
 }
 
-/// `(raw-sleep seconds)`: sleeps in the kernel, as a foreign library would; the virtual processor
-/// goes to others because the host's kernel thread is seen to sleep.
+/// `(raw-sleep seconds)`: sleeps in the kernel, as a foreign library might. The runtime detects
+/// that the kernel thread sleeps and gives the virtual processor to others.
 fn raw_sleep(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let deadline = match machine.wait.take().and_then(|wait| wait.deadline) {
         Some(deadline) => Some(deadline),
@@ -325,14 +326,14 @@ fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(machine.wait_for(me, "the end of another thread", wait))
 }
 
-/// Whoever waits for the end of this thread waits no longer.
+/// Ends the wait for the end of this thread.
 pub(super) fn withdraw(object: Value, me: &Arc<LispThread>) {
     if let Some(ThreadObject(thread)) = object.as_foreign() {
         lock(&thread.inner).joiners.retain(|joiner| !Arc::ptr_eq(joiner, me));
     }
 }
 
-/// What joining a thread raises that left an exception to nobody.
+/// The exception for joining a thread that ended with an unhandled exception.
 fn uncaught(machine: &mut Machine, reason: Value) -> Raise {
     let kind = condition::UNCAUGHT;
     let message = "the thread ended by an exception that nobody handled";
@@ -345,7 +346,7 @@ fn uncaught(machine: &mut Machine, reason: Value) -> Raise {
 }
 
 impl Kernel {
-    /// Gives a thread that is not started its machine.
+    /// Gives a thread that has not started its machine.
     #[expect(unsafe_code, reason = "the thread is not started")]
     pub(crate) fn equip(
         &self,
@@ -355,7 +356,8 @@ impl Kernel {
         arguments: &[Value],
     ) {
         let heap = Arc::clone(&self.heap);
-        // A handler of what is raised at the bottom may capture the stack: the heap must have room for that.
+        // A handler of an exception raised at the end of the stack may capture the stack, so the
+        // heap must have room for it.
         let bytes = self.options.stack_max_bytes.min(self.options.memory_max_bytes / 4);
         let mut machine = Machine::new(heap, Arc::clone(&self.hooks), context, bytes, procedure);
         match self.options.cell_cache {
@@ -365,7 +367,7 @@ impl Kernel {
             CellCache::Auto => machine.mutator.set_want(CELLS_MIN),
         }
         machine.restart(procedure, arguments);
-        // SAFETY: nobody else knows a machine of a thread that is not started.
+        // SAFETY: the thread has not started, so no other thread uses its machine.
         *unsafe { thread.machine() } = Some(Box::new(machine));
     }
 }

@@ -1,4 +1,4 @@
-//! A Lisp thread: what others know of it, and its machine.
+//! A Lisp thread: its state as other threads see it, and its machine.
 #![expect(unsafe_code, reason = "the machine is reached by the rule that `safepoint` enforces")]
 
 use crate::system::kernel::lock;
@@ -17,55 +17,55 @@ use kyocho_vm::machine::outside::HandOver;
 use kyocho_vm::machine::{Machine, trace};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Somebody wants the thread to end.
+/// The thread must terminate.
 pub(crate) const REQUEST_TERMINATE: u32 = 1 << 0;
-/// The user wants the evaluation to stop.
+/// The user interrupts the evaluation.
 pub(crate) const REQUEST_INTERRUPT: u32 = 1 << 1;
 /// Every Lisp thread waits for another.
 pub(crate) const REQUEST_DEADLOCK: u32 = 1 << 2;
-/// Its refill failed even after a collection.
+/// Its refill failed, even after a collection.
 pub(crate) const REQUEST_OUT_OF_MEMORY: u32 = 1 << 3;
-/// Its session is over, and it had its time: it ends where it stands.
+/// Its session has ended, and the grace period is over: the thread ends at once.
 pub(crate) const REQUEST_ABANDON: u32 = 1 << 4;
 
-/// Somebody wants to know what it is doing.
+/// Another thread requests a backtrace.
 pub(crate) const REQUEST_BACKTRACE: u32 = 1 << 5;
 
-/// It stands between two steps, and may run.
+/// Between two steps, and runnable.
 pub(crate) const STANDING: u8 = 0;
-/// It runs a step.
+/// Running a step.
 pub(crate) const RUNNING: u8 = 1;
-/// It runs a step, and is in a raw kernel call, or in long work, that touches nothing of Lisp.
+/// Running a step, in a raw kernel call or long work that accesses nothing of Lisp.
 pub(crate) const SAFE: u8 = 2;
-/// It stands, and waits for something.
+/// Between two steps, waiting.
 pub(crate) const WAITING: u8 = 3;
 
-/// It has no request for cells.
+/// No request for cells is pending.
 pub(crate) const NOT_ASKED: u8 = 0;
-/// The system-call thread has its request, and its cell cache.
+/// The system-call thread has its request, and exclusive use of its cell cache.
 pub(crate) const ASKED: u8 = 1;
-/// It got cells.
+/// The request was served.
 pub(crate) const GRANTED: u8 = 2;
-/// There were none.
+/// The request failed.
 pub(crate) const STARVED: u8 = 3;
 
-/// No policy has placed it.
+/// No policy has set its priority.
 const UNPLACED: u8 = u8::MAX;
 
-/// How far a thread is.
+/// The life cycle of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Made, not started: it will call this.
+    /// Created and not started; it will call this.
     New(Value),
     /// Started.
     Started,
-    /// Nobody handled this; what it does last runs.
+    /// It raised this without a handler, and runs its `dynamic-wind` procedures.
     Failing(Value),
     /// It returned this.
     Returned(Value),
-    /// Nobody handled this.
+    /// It raised this without a handler.
     Uncaught(Value),
-    /// Somebody ended it.
+    /// It was terminated.
     Terminated,
 }
 
@@ -75,22 +75,22 @@ impl Status {
     }
 }
 
-/// The part of a thread that others change.
+/// The state of a thread that other threads may change.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) status: Status,
-    /// The thread as Lisp holds it.
+    /// The thread as Lisp refers to it.
     pub(crate) object: Value,
     pub(crate) name: Value,
     pub(crate) specific: Value,
     pub(crate) joiners: Vec<Arc<LispThread>>,
-    /// Who wants to know what it is doing.
+    /// Threads that have requested a backtrace.
     pub(crate) watchers: Vec<Arc<LispThread>>,
-    /// What a thread that it watches was doing: who called whom.
+    /// The backtrace of a thread, as requested by this one.
     pub(crate) callers: Option<Vec<String>>,
-    /// What it waits for, in words; for the report of a deadlock.
+    /// What it waits for, in words for the report of a deadlock.
     pub(crate) waits_for: Option<&'static str>,
-    /// What its user is told when it has ended.
+    /// A message to its user after its end.
     pub(crate) last_words: Option<String>,
     pub(crate) priority: Priority,
 }
@@ -99,44 +99,48 @@ pub(crate) struct Inner {
 pub(crate) struct LispThread {
     pub(crate) id: u64,
     pub(crate) session: Arc<LispSession>,
-    /// Where the text of the procedure that it runs stands.
+    /// The source position of the procedure that it runs.
     origin: Option<Span>,
     pub(crate) requests: AtomicU32,
-    /// Somebody has terminated it, and it knows or will; once is enough.
+    /// It has been terminated. Further requests have no effect.
     terminated: AtomicBool,
     pub(crate) state: AtomicU8,
     /// It waits for another thread, and does not count as active.
     pub(crate) parked: AtomicBool,
-    /// It is in the one queue of waiters that it waits in; not where it waits for the first of several channels.
+    /// It is in the queue of the object that it waits for. Not used while it waits for several
+    /// channels.
     pub(crate) queued: AtomicBool,
-    /// How far its wait for the first of several channels is.
+    /// The state of its wait for the first of several channels.
     pub(crate) ticket: Ticket,
     pub(crate) microprocess: OnceLock<Microprocess>,
     pub(crate) inner: Mutex<Inner>,
-    /// Its place among the threads of its account, while it is started.
+    /// Its count among the threads of its account, while it is started.
     pub(crate) held: Mutex<Option<Held>>,
     machine: UnsafeCell<Option<Box<Machine>>>,
-    /// What its step has handed over, while it is outside. Written by the step, before it is `SAFE` and after it has come back.
+    /// The pointers that its step has published while it is outside Lisp. The step writes them
+    /// before it is `SAFE`, and after it has returned.
     handed_over: UnsafeCell<Option<HandOver>>,
-    /// How far its request for cells is: `NOT_ASKED`, `ASKED`, `GRANTED` or `STARVED`.
+    /// The state of its request for cells: `NOT_ASKED`, `ASKED`, `GRANTED` or `STARVED`.
     pub(crate) refill: AtomicU8,
-    /// What it has taken, in cells, as of its last refill or shortage.
+    /// Cells taken, as of its last refill or shortage.
     pub(crate) taken: AtomicU64,
-    /// How long its steps took, raw kernel calls aside; of the process's own threads only while somebody measures.
+    /// Running time of its steps without raw kernel calls. For the process's own threads only while
+    /// the times are measured.
     pub(crate) ran_ns: AtomicU64,
-    /// How long it was in raw kernel calls.
+    /// Time in raw kernel calls.
     pub(crate) outside_ns: AtomicU64,
-    /// What `ran_ns` was when a policy was last told of it.
+    /// The value of `ran_ns` when it was last reported to a policy.
     told_ns: AtomicU64,
-    /// The level that a policy of the scheduler has placed it at, or `UNPLACED`.
+    /// The priority level that a scheduler policy has set, or `UNPLACED`.
     placed: AtomicU8,
-    /// A policy is to be told of it.
+    /// Whether an event of it is to be reported to a policy.
     pub(crate) noted: AtomicBool,
-    /// Somebody has woken it, and it has not run since.
+    /// It has been woken and has not run since.
     pub(crate) woken: AtomicBool,
 }
 
-// SAFETY: `machine` and `handed_over` are touched by one kernel thread at a time: by the rule that `Threads` enforces.
+// SAFETY: one kernel thread at a time accesses `machine` and `handed_over`; `Threads` enforces
+// this.
 unsafe impl Sync for LispThread {}
 // SAFETY: as above; everything else is `Send`.
 unsafe impl Send for LispThread {}
@@ -147,11 +151,11 @@ impl fmt::Debug for LispThread {
     }
 }
 
-/// A thread as Lisp holds it.
+/// A thread object of Lisp.
 #[derive(Debug)]
 pub(crate) struct ThreadObject(pub(crate) Arc<LispThread>);
 
-/// The thread that a context names.
+/// The thread of a context.
 #[inline]
 pub(crate) fn lisp_thread(thread: Value) -> Option<&'static Arc<LispThread>> {
     thread.as_foreign::<ThreadObject>().map(|object| &object.0)
@@ -209,11 +213,12 @@ impl LispThread {
     /// The thread's machine.
     ///
     /// # Safety
-    /// The caller runs the thread's step between `enter` and `leave`, or has stopped the world and the
-    /// thread's step is not outside, or the thread is not started yet; and nobody else has this borrow.
+    /// One of three holds: the caller runs the thread's step, between `enter` and `leave`; the
+    /// caller has stopped the world, and the thread's step is not outside; or the thread has not
+    /// started. No other borrow of the machine exists.
     #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
     pub(crate) unsafe fn machine(&self) -> &mut Option<Box<Machine>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's contract.
         unsafe { &mut *self.machine.get() }
     }
 
@@ -222,18 +227,18 @@ impl LispThread {
         name.is_true().then(|| printer::to_text(name, Style::Display).ok()).flatten()
     }
 
-    /// Its name, for people; its number where it has none.
+    /// Its name for people; its number if it has no name.
     pub(crate) fn name(&self) -> String {
         self.own_name().unwrap_or_else(|| self.id.to_string())
     }
 
-    /// The same; where it has none, which text it runs, if that is known.
+    /// As [`Self::name`]; without a name, the position of its procedure if known.
     pub(crate) fn title(&self) -> String {
         let named = self.own_name().or_else(|| Some(format!("lambda at {}", self.origin?)));
         named.unwrap_or_else(|| "thread".to_owned())
     }
 
-    /// What the host's user knows it by: there all users' threads stand beside each other.
+    /// Its name for the host's user, who sees the threads of all users together.
     pub(crate) fn name_outside(&self) -> String {
         let name = self.own_name().unwrap_or_else(|| format!("thread {}", self.id));
         match self.session.id {
@@ -256,45 +261,48 @@ impl LispThread {
         }
     }
 
-    /// Marks what a started thread refers to. The world is stopped.
+    /// Marks the values of a started thread. The world is stopped.
     pub(crate) fn trace(&self, marker: &mut Marker) {
         self.trace_inner(marker);
-        // SAFETY: the world is stopped: the thread is outside, or stands. One that comes back looks at its state alone before it waits.
+        // SAFETY: the world is stopped, so the thread is outside or between steps. A step that
+        // returns from outside only reads its state before it waits.
         let handed_over = unsafe { *self.handed_over.get() };
         if let Some(handed_over) = handed_over {
-            // SAFETY: the world is stopped, and the step has not come back.
+            // SAFETY: the world is stopped, and the step has not returned.
             unsafe { handed_over.trace(marker) };
             return;
         }
-        // SAFETY: the world is stopped, and no step has the machine: it would have handed it over.
+        // SAFETY: the world is stopped, and no step uses the machine: it would have published its
+        // pointers.
         if let Some(machine) = unsafe { self.machine() } {
             machine.trace(marker);
         }
     }
 
-    /// What its step hands over as it goes outside; nothing any more when it has come back.
+    /// Publishes the pointers of its step before it goes outside; `None` withdraws them after it
+    /// has returned.
     ///
     /// # Safety
     /// Called by the thread's own step, while its state is `RUNNING` and the world is not stopped.
     pub(super) unsafe fn hand_over(&self, handed_over: Option<HandOver>) {
-        // SAFETY: the collector looks only while the world is stopped.
+        // SAFETY: the collector reads this only while the world is stopped.
         unsafe { *self.handed_over.get() = handed_over };
     }
 
-    /// The priority of the policies' threads: only services are more urgent.
+    /// The priority of policies' threads. Only services have a higher one.
     pub(crate) const POLICY: Priority = Priority::new(62).expect("it is below 64");
 
-    /// Whether it is a policy's.
+    /// Whether it belongs to a policy.
     pub(crate) fn is_policy(&self) -> bool {
         self.placed.load(Ordering::Acquire) == Self::POLICY.level()
     }
 
-    /// It becomes a policy's, or is none any more.
+    /// Sets whether it belongs to a policy.
     pub(crate) fn make_policy(&self, is_policy: bool) {
         self.place(is_policy.then_some(Self::POLICY));
     }
 
-    /// Places it at this priority; at its own again where there is none.
+    /// Sets its priority by order of a policy; `None` restores its own.
     pub(crate) fn place(&self, priority: Option<Priority>) {
         let level = priority.map_or(UNPLACED, Priority::level);
         if self.placed.swap(level, Ordering::AcqRel) != level {
@@ -302,53 +310,56 @@ impl LispThread {
         }
     }
 
-    /// The priority that it has before its account's share is looked at: where it was placed, else its own.
+    /// Its priority before its account's share is considered: the one set by a policy, otherwise
+    /// its own.
     pub(crate) fn standing(&self) -> Priority {
         let placed = Priority::new(self.placed.load(Ordering::Acquire));
         placed.unwrap_or_else(|| lock(&self.inner).priority)
     }
 
-    /// Goes to the queue of its standing.
+    /// Moves it to the queue of that priority.
     pub(crate) fn take_place(&self) {
         if let Some(microprocess) = self.microprocess.get() {
             microprocess.set_priority(self.standing());
         }
     }
 
-    /// How long it has run since this was asked last.
+    /// Its running time since the last call.
     pub(crate) fn untold_ns(&self) -> u64 {
         let ran_ns = self.ran_ns.load(Ordering::Relaxed);
         ran_ns.saturating_sub(self.told_ns.swap(ran_ns, Ordering::Relaxed))
     }
 
-    /// Whether somebody wants something of it, from Lisp or from outside: what waits in the kernel gives up then, and is made again. That its time
-    /// slice is over is no reason: a connection would be begun twice.
+    /// Whether there is a request for it, from Lisp or from outside. A wait in the kernel then
+    /// ends, and is repeated later. The end of a time slice is not a request, because a connection
+    /// would be started twice.
     pub(crate) fn has_request(&self) -> bool {
         let is_condemned = || self.microprocess.get().is_some_and(Microprocess::is_condemned);
         self.requests.load(Ordering::SeqCst) != 0 || is_condemned()
     }
 
-    /// Ends the thread, whatever it does. Who does so again and again does not hold up what it does last.
+    /// Terminates the thread, whatever it does. Repeated calls do not delay its `dynamic-wind`
+    /// procedures.
     pub(crate) fn terminate(self: &Arc<Self>) {
         if !self.terminated.swap(true, Ordering::AcqRel) {
             self.request(REQUEST_TERMINATE);
-            // One that stands still would never hear of it. One that does not, or has ended, is not touched.
+            // A suspended thread must be resumed to notice. Other threads are not affected.
             let _ = self.microprocess.get().map(Microprocess::resume);
         }
     }
 
-    /// Makes the thread look at its requests soon, whatever it does.
+    /// Makes the thread check its requests soon, whatever it does.
     pub(crate) fn request(self: &Arc<Self>, request: u32) {
         self.requests.fetch_or(request, Ordering::Release);
         if let Some(microprocess) = self.microprocess.get() {
             microprocess.poll_word().store(1, Ordering::Release);
-            // One that has ended needs to hear nothing.
+            // A thread that has ended needs no request.
             let _ = microprocess.want();
         }
         self.wake();
     }
 
-    /// Ends the thread's wait, or its next one.
+    /// Ends the thread's current wait, or its next one.
     pub(crate) fn wake(self: &Arc<Self>) {
         if self.session.notes.are_wanted() {
             self.woken.store(true, Ordering::Release);

@@ -15,11 +15,11 @@ use kyocho_vm::machine::condition;
 use kyocho_vm::machine::control::{Control, Procedure};
 use std::sync::{Arc, Mutex};
 
-/// Who holds a mutex.
+/// The owner of a mutex.
 #[derive(Debug)]
 enum Owner {
     Nobody,
-    /// Locked, by no thread in particular.
+    /// Locked without an owner.
     NotOwned,
     Thread(Arc<LispThread>),
 }
@@ -51,7 +51,7 @@ impl State {
     }
 }
 
-/// A mutex as Lisp holds it.
+/// A mutex as Lisp refers to it.
 #[derive(Debug)]
 struct MutexObject(Mutex<State>);
 
@@ -99,10 +99,10 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(Control::Value(machine.mutator.foreign(Box::new(mutex))?))
 }
 
-/// What an image keeps of a mutex: whether it was abandoned, its name, what it is for.
+/// The state of a mutex in an image: whether it was abandoned, its name, its specific value.
 pub(crate) type Kept = (bool, Value, Value);
 
-/// What an image keeps of this mutex, or why it keeps none; `None` where it is no mutex.
+/// The state for an image, or why the mutex cannot be saved; `None` if the value is not a mutex.
 pub(crate) fn kept(value: Value) -> Option<core::result::Result<Kept, &'static str>> {
     let state = lock(&value.as_foreign::<MutexObject>()?.0);
     Some(if !matches!(state.owner, Owner::Nobody) {
@@ -114,12 +114,12 @@ pub(crate) fn kept(value: Value) -> Option<core::result::Result<Kept, &'static s
     })
 }
 
-/// A mutex of an image, that nobody holds.
+/// An unlocked mutex restored from an image.
 pub(crate) fn restored(abandoned: bool) -> Box<dyn ForeignObject> {
     Box::new(MutexObject(Mutex::new(State { abandoned, ..State::named(Value::FALSE) })))
 }
 
-/// Completes a mutex of an image.
+/// Completes a restored mutex.
 pub(crate) fn furnish(value: Value, name: Value, specific: Value) {
     if let Some(mutex) = value.as_foreign::<MutexObject>() {
         let mut state = lock(&mutex.0);
@@ -138,7 +138,7 @@ fn state(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     Ok(Control::Value(Value::symbol(Symbol::intern(word))))
 }
 
-/// Locks held that a thread remembers before it forgets those it has given back.
+/// Mutexes that a thread remembers as locked before it removes those that it has unlocked.
 const HELD_MAX: usize = 32;
 
 /// `(mutex-lock! mutex [timeout [thread]])`.
@@ -179,7 +179,7 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     Ok(machine.wait_for(me, "a mutex", wait))
 }
 
-/// A thread gives up waiting here, if it does.
+/// Ends a thread's wait here, if there is one.
 pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     if let Some(mutex) = object.as_foreign::<MutexObject>() {
         let mut state = lock(&mutex.0);
@@ -190,7 +190,7 @@ pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     }
 }
 
-/// An exception of a kind that SRFI 18 has a predicate for.
+/// An exception of a kind with a predicate in SRFI 18.
 pub(super) fn exception(machine: &mut Machine, kind: &str, message: &str) -> Raise {
     match condition::make(&mut machine.mutator, kind, message, &[]) {
         Some(payload) => Raise::new(Cause::Object { payload, continuable: false }),
@@ -233,7 +233,7 @@ fn unlock(mutex: &MutexObject) {
     state.waiters.wake_one();
 }
 
-/// A thread ends: what it still holds is abandoned.
+/// Called when a thread ends: abandons the mutexes that it still owns.
 pub(super) fn abandon(machine: &mut Machine, thread: &Arc<LispThread>) {
     for held in core::mem::take(&mut machine.held) {
         let Some(mutex) = held.as_foreign::<MutexObject>() else { continue };

@@ -1,8 +1,9 @@
-//! A step of a Lisp thread that is outside of Lisp: in a raw kernel call, or in long work that needs no Lisp value.
+//! Steps of Lisp threads outside Lisp: in a raw kernel call, or in long work that needs no Lisp
+//! values.
 //!
 //! ```text
-//!  step        hands over what it keeps; SAFE ──► call ──► RUNNING; world stopped? wait ──► takes it back
-//!  collector                stops the world, does not wait for it, marks what was handed over
+//!  step        publishes its roots; SAFE ──► call ──► RUNNING; world stopped? wait ──► withdraws them
+//!  collector                stops the world, does not wait for this step, marks the published roots
 //! ```
 #![expect(unsafe_code, reason = "what is handed over to the collector is a place without a lock")]
 
@@ -24,18 +25,18 @@ use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_vm::machine::outside::HandOver;
 use std::sync::Arc;
 
-/// A thread that touches nothing of Lisp, until it returns or unwinds.
+/// A thread outside Lisp, until its call returns or unwinds.
 struct Outside<'a> {
     kernel: &'a Kernel,
     thread: &'a LispThread,
-    /// When it began to wait in the kernel, which is nobody's time.
+    /// When it began to wait in the kernel; that time is not charged.
     waits_from_ns: Option<u64>,
 }
 
 impl<'a> Outside<'a> {
     fn go(kernel: &'a Kernel, thread: &'a LispThread, context: &ThreadContext, time: Time) -> Self {
         let waits_from_ns = (time == Time::Waiting).then(monotonic_ns);
-        // SAFETY: this is the thread's own step, which runs.
+        // SAFETY: this is the thread's own step, which is running.
         unsafe { thread.hand_over(Some(HandOver::of(context))) };
         thread.state.store(SAFE, Ordering::SeqCst);
         let outside = Self { kernel, thread, waits_from_ns };
@@ -53,12 +54,12 @@ impl Drop for Outside<'_> {
             thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
         }
         kernel.threads.come_back(thread);
-        // SAFETY: this is the thread's own step, which runs again.
+        // SAFETY: this is the thread's own step, which is running again.
         unsafe { thread.hand_over(None) };
     }
 }
 
-/// Whether the thread is to give up what it does.
+/// Whether the thread must give up its work.
 fn is_asked(thread: &LispThread, until: Until) -> bool {
     const ENDS: u32 = REQUEST_TERMINATE | REQUEST_ABANDON;
     const STOPS: u32 = ENDS | REQUEST_INTERRUPT | REQUEST_OUT_OF_MEMORY;
@@ -136,5 +137,5 @@ impl Kernel {
     }
 }
 
-/// How long one sleeps between two looks whether the collection is over.
+/// Time between two checks whether the collection has ended.
 const NAP_NS: u64 = 200_000;

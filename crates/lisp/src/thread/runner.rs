@@ -1,4 +1,4 @@
-//! The step function of a Lisp thread: runs its machine, serves what it stopped for.
+//! The step function of a Lisp thread: runs its machine, and serves the machine's requests.
 
 mod place;
 mod shortage;
@@ -29,35 +29,35 @@ use std::io;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-/// What the scheduler steps.
+/// The object that the scheduler steps.
 #[derive(Debug)]
 pub(crate) struct Runner {
     thread: Arc<LispThread>,
     kernel: Arc<Kernel>,
-    /// It is a thread of one of several users, who share the processors.
+    /// Whether it is a thread of one of several users, which share the processors.
     shares: bool,
     cache_size: CacheSize,
-    /// Cells that the cache was given up to the last refill.
+    /// Cells that the cache had received up to the last refill.
     taken: u64,
     terminating: bool,
-    /// A collection has come since it first asked for the cells that it needs now.
+    /// Whether a collection has ended since it first requested the cells that it needs now.
     collected: bool,
-    /// It goes on when there have been more collections than so many.
+    /// Continues when more collections than this have ended.
     awaits: Option<u64>,
-    /// How often in a row the machine found the heap exhausted inside a primitive.
+    /// How often in succession a primitive ran out of memory.
     exhausted: u32,
-    /// How often in a row it got no cells.
+    /// How often in succession a refill failed.
     starved: u32,
-    /// It is to be told that memory is short, should the primitive that it is in find none once more.
+    /// Whether an out-of-memory error is raised if the current primitive fails once more.
     tells: bool,
-    /// It was told, and handles that with what is kept back.
+    /// Whether the error has been raised, and its handler uses the reserve.
     told: bool,
 }
 
-/// Starts a thread whose machine is made.
+/// Starts a thread whose machine exists.
 ///
 /// # Errors
-/// When the host has no memory for the microprocess.
+/// The host has no memory for the microprocess.
 pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Result<()> {
     {
         let mut inner = lock(&thread.inner);
@@ -68,7 +68,8 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Resul
     }
     let priority = thread.standing();
     let name = thread.name_outside();
-    // Each session may evaluate: so its user can always end what he has too much of.
+    // The main threads of sessions do not count, so a user can always evaluate and end other
+    // threads.
     if !thread.session.is_main(thread) {
         let exceeded = |error: Exceeded| io::Error::other(error.to_string());
         let held = thread.session.account.hold(Countable::Threads).map_err(exceeded)?;
@@ -101,7 +102,7 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Resul
     started.map(|_| ())
 }
 
-/// The thread is not among the started ones any more.
+/// Removes a thread from the started ones.
 fn retire(kernel: &Kernel, thread: &LispThread) {
     kernel.threads.unregister(thread);
     *lock(&thread.held) = None;
@@ -119,7 +120,7 @@ impl Stackless for Runner {
         self.step_unshared(&thread)
     }
 
-    /// Killed from outside Lisp: it ends as by `thread-terminate!`.
+    /// Ends the thread as `thread-terminate!` does, after a kill from outside Lisp.
     fn killed(&mut self) -> Step {
         self.thread.terminate();
         self.step()
@@ -131,7 +132,7 @@ impl Runner {
         if !self.kernel.threads.enter(thread) {
             return Step::Park;
         }
-        // What this kernel thread made for others.
+        // Discards the count of symbols that this kernel thread made for other threads.
         symbol::take_made_bytes();
         let step = self.advance(thread);
         let waits = matches!(step, Step::Park | Step::ParkUntil(_));
@@ -148,13 +149,13 @@ impl Runner {
         if thread.microprocess.get().is_none() {
             let me = thread.microprocess.get_or_init(Microprocess::current);
             machine.poll_on(me.poll_word());
-            // It may have been placed before it was known to whoever places it.
+            // Its priority may have been set before its microprocess was known.
             thread.take_place();
             machine.out_of_memory_is_final = false;
             machine.mutator.spends_reserve = false;
         }
         match thread.refill.load(Ordering::Acquire) {
-            // Something else woke it: its cache is still in the system-call thread's hands.
+            // It was woken for another reason; the system-call thread still uses its cache.
             ASKED => return Step::Park,
             GRANTED => {
                 thread.refill.store(NOT_ASKED, Ordering::Relaxed);
@@ -180,9 +181,10 @@ impl Runner {
             {
                 return step;
             }
-            // What a panic leaves of a machine is not run again, but its thread comes to an end that others hear of.
+            // After a panic the machine does not run again, but the thread ends properly and its
+            // end is reported.
             let exit = catch_unwind(AssertUnwindSafe(|| machine.run())).unwrap_or(Exit::Broken);
-            // What was read and expanded is not asked before.
+            // Reading and expanding do not check the account, so check here.
             if symbol::has_made() && machine.mutator.admit_symbols().is_err() {
                 thread.request(REQUEST_OUT_OF_MEMORY);
             }
@@ -193,7 +195,8 @@ impl Runner {
         }
     }
 
-    /// Does what the machine stopped for. The step to end with; none where the machine goes on.
+    /// Serves the request for which the machine stopped. Returns the result of the step; `None` if
+    /// the machine continues.
     fn serve(
         &mut self,
         thread: &Arc<LispThread>,
@@ -224,7 +227,7 @@ impl Runner {
         }
     }
 
-    /// Does what others asked of the thread. The step to end with, if it ends.
+    /// Serves the requests of other threads. Returns the result of the step if it ends.
     fn serve_requests(&mut self, thread: &Arc<LispThread>, machine: &mut Machine) -> Option<Step> {
         let requests = thread.requests.swap(0, Ordering::AcqRel);
         if requests & REQUEST_BACKTRACE != 0 {
@@ -244,7 +247,7 @@ impl Runner {
         let raise = if requests & REQUEST_INTERRUPT != 0 {
             Raise::error("interrupted", Vec::new())
         } else if requests & REQUEST_DEADLOCK != 0 {
-            // Somebody may have been woken after the alarm.
+            // A thread may have been woken after the deadlock was detected.
             machine.wait?;
             Raise::error(self.kernel.describe_deadlock(&thread.session), Vec::new())
         } else if requests & REQUEST_OUT_OF_MEMORY != 0 {
@@ -256,13 +259,14 @@ impl Runner {
         machine.inject(raise).map(|exit| self.end(thread, machine, exit))
     }
 
-    /// Whether the thread, which nobody's handler saves, still runs its `after`s. Those of a session's main thread are the debugger's.
+    /// Whether the thread, whose exception has no handler, still runs `after` procedures. Those of
+    /// a session's main thread are left to the debugger.
     fn has_last_deeds(&self, thread: &Arc<LispThread>, machine: &Machine) -> bool {
         let winds = !machine.mutator.context.winders.is_nil();
         winds && !self.terminating && !thread.session.is_main(thread)
     }
 
-    /// Its `after`s run, for a time; then it ends.
+    /// Runs the `after` procedures, with a time limit; then the thread ends.
     fn unwind(&mut self, thread: &Arc<LispThread>, machine: &mut Machine) {
         self.terminating = true;
         if !machine.mutator.context.winders.is_nil() {
@@ -271,11 +275,11 @@ impl Runner {
         machine.unwind();
     }
 
-    /// The thread is over.
+    /// Ends the thread.
     fn end(&mut self, thread: &Arc<LispThread>, machine: &mut Machine, exit: Exit) -> Step {
         let kernel = Arc::clone(&self.kernel);
         if let Exit::Quit(code) = exit {
-            // Before anybody hears of this thread's end, and ends by it.
+            // Before other threads learn of this thread's end, and end because of it.
             thread.session.note_exit();
             thread.session.finish(Ended::Exit(code));
         }
@@ -286,7 +290,7 @@ impl Runner {
         if machine.has_shared_locks {
             machine.leave(|| shared::abandon(thread));
         }
-        // None where the session has already left by this or another thread's exit.
+        // `None` if the session has already been left through an exit of this or another thread.
         let ended = thread.session.is_main(thread).then(|| self.ended(thread, machine, exit));
         if exit == Exit::Uncaught && ended.is_some() && !self.terminating {
             thread.session.keep_failure(|| self.failure(machine));
@@ -299,7 +303,7 @@ impl Runner {
         }
         let (joiners, last_words) = {
             let mut inner = lock(&thread.inner);
-            // Who joins it may start another in its place.
+            // A thread that joins this one may start another in its place.
             retire(&kernel, thread);
             let outcome = machine.outcome().value();
             inner.status = match (inner.status, exit) {
@@ -311,7 +315,8 @@ impl Runner {
             };
             (core::mem::take(&mut inner.joiners), inner.last_words.take())
         };
-        // Nobody waits for the thread's step any more, and it has no value in hand: it need not go outside for that.
+        // No other thread waits for this step any more, and it uses no values, so it need not go
+        // outside Lisp for this.
         if let Some(words) = last_words {
             thread.session.port(Role::Error).tell(&words);
         }
@@ -327,9 +332,9 @@ impl Runner {
         Step::Done
     }
 
-    /// Says on standard error what ended a thread, unless somebody waits for its end just then: he
-    /// gets it raised. Who joins the thread later gets it raised as well; better told twice than
-    /// never.
+    /// Writes to standard error why a thread ended, unless a thread is joining it at this moment
+    /// and gets the exception. A later join raises it again: reporting twice is better than not at
+    /// all.
     fn report_unheard(&self, thread: &Arc<LispThread>, machine: &mut Machine) {
         let session = &thread.session;
         let is_heard = session.is_main(thread) || !lock(&thread.inner).joiners.is_empty();
@@ -340,13 +345,14 @@ impl Runner {
         machine.leave(|| session.port(Role::Error).tell(&report.to_string()));
     }
 
-    /// What the debugger needs. What fails for want of memory shall rather give its own back.
+    /// The state for the debugger. Not kept after an out-of-memory error, because it would keep the
+    /// memory in use.
     fn failure(&self, machine: &mut Machine) -> Option<Failure> {
         let object = machine.outcome().value();
         (object != self.kernel.out_of_memory).then(|| machine.keep_failure(object))?
     }
 
-    /// What the one who waits for the program is told where its main thread ends.
+    /// The result of the evaluation when its main thread ends.
     fn ended(&self, thread: &LispThread, machine: &mut Machine, exit: Exit) -> Ended {
         match exit {
             Exit::Finished => Ended::Values(printed(machine.outcome().value())),

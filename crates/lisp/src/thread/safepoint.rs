@@ -1,12 +1,12 @@
-//! Who runs, and stopping them all: the world stops for a collection.
+//! The registry of running threads, and the protocol that stops them all for a collection.
 //!
 //! ```text
-//! thread:    state = RUNNING; fence; stopping? -> wait        (Dekker: one of the two sees the other)
-//! collector: stopping = true; fence; state == RUNNING? -> set its poll word, yield, look again
+//! thread:    state = RUNNING; fence; stopping? -> wait        (Dekker: at least one sees the other)
+//! collector: stopping = true; fence; state == RUNNING? -> set its poll word, yield, check again
 //! ```
 //!
-//! A thread in a raw kernel call, or in long work that needs no Lisp value, is `SAFE`: the collector does not wait for it, and it
-//! waits for the collector when it comes back.
+//! A thread in a raw kernel call, or in long work that needs no Lisp values, is `SAFE`. The
+//! collector does not wait for it, and it waits for the collector when it returns.
 
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING, WAITING};
@@ -23,18 +23,18 @@ pub(crate) struct Threads {
     started: Mutex<HashMap<u64, Arc<LispThread>>>,
     next_id: AtomicU64,
     stopping: AtomicBool,
-    /// Microprocesses that wait until the world goes on.
+    /// Microprocesses that wait until the world runs.
     held: Mutex<Vec<Microprocess>>,
-    /// For those that wait on the host's stack.
+    /// For threads that wait on the native stack.
     resumed: Condvar,
-    /// Held while somebody who is no Lisp thread has values in his hands.
+    /// Held while code outside Lisp threads uses Lisp values.
     outsiders: Mutex<()>,
-    /// The longest time that the world was stopped since somebody asked.
+    /// The longest stop of the world since the last query.
     longest_stop_ns: AtomicU64,
 }
 
 impl Threads {
-    /// A number no other thread of the system has.
+    /// A number that no other thread of the system has.
     pub(crate) fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
@@ -43,7 +43,7 @@ impl Threads {
         lock(&self.started).insert(thread.id, Arc::clone(thread));
     }
 
-    /// A thread has ended.
+    /// Removes a thread that has ended.
     pub(crate) fn unregister(&self, thread: &LispThread) {
         lock(&self.started).remove(&thread.id);
     }
@@ -59,8 +59,8 @@ impl Threads {
         threads
     }
 
-    /// Begins a step; `false` where the world is stopped: the step must end, and the thread is
-    /// unparked when the world goes on.
+    /// Begins a step; `false` if the world is stopped. The step must then end, and the thread is
+    /// unparked when the world runs.
     #[inline]
     pub(crate) fn enter(&self, thread: &LispThread) -> bool {
         loop {
@@ -77,18 +77,18 @@ impl Threads {
         }
     }
 
-    /// Ends a step; the thread may run on, or waits.
+    /// Ends a step. The thread is runnable, or waits.
     #[inline]
     pub(crate) fn leave(&self, thread: &LispThread, waits: bool) {
         thread.state.store(if waits { WAITING } else { STANDING }, Ordering::Release);
     }
 
-    /// The caller will be unparked after the next collection.
+    /// Registers the caller to be unparked after the next collection.
     pub(crate) fn hold(&self, microprocess: Microprocess) {
         lock(&self.held).push(microprocess);
     }
 
-    /// A thread that was outside comes back: waits for the world.
+    /// Called when a thread returns from outside Lisp: waits until the world runs.
     pub(super) fn come_back(&self, thread: &LispThread) {
         loop {
             thread.state.store(RUNNING, Ordering::SeqCst);
@@ -103,25 +103,26 @@ impl Threads {
         }
     }
 
-    /// Whether somebody has stopped the world, or is about to.
+    /// Whether the world is stopped, or is being stopped.
     #[cfg(test)]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Unparks those who wait for what a collection has found to be dropped.
+    /// Unparks the threads that wait until the unreachable objects of a collection have been
+    /// dropped.
     pub(crate) fn release(&self) {
         let held = core::mem::take(&mut *lock(&self.held));
         held.iter().for_each(Microprocess::unpark);
     }
 
-    /// Runs `body`, which handles Lisp values outside any Lisp thread: no collection meanwhile.
+    /// Runs `body`, which uses Lisp values outside any Lisp thread. No collection runs meanwhile.
     pub(crate) fn as_outsider<T>(&self, body: impl FnOnce() -> T) -> T {
         let _guard = lock(&self.outsiders);
         body()
     }
 
-    /// Stops every thread, lets `collect` run with all of them to trace, and lets them go on.
+    /// Stops every thread, calls `collect` with all threads to trace, and lets them run again.
     pub(crate) fn stop_the_world<T>(&self, collect: impl FnOnce(&[Arc<LispThread>]) -> T) -> T {
         let _guard = lock(&self.outsiders);
         let _stopped = Stopped { threads: self, begin_ns: monotonic_ns() };
@@ -129,18 +130,19 @@ impl Threads {
         for thread in &self.started() {
             await_safepoint(thread);
         }
-        // Those that ran have started others on their way to a safepoint, which stand: nobody starts any more.
+        // On their way to a safepoint, running threads may have started others, which wait. No
+        // further ones can start.
         collect(&self.started())
     }
 
-    /// The longest time since the last call that the world was stopped, from the request to all
-    /// threads until they may run again.
+    /// The longest stop of the world since the last call, from the request to all threads until
+    /// they may run again.
     pub(crate) fn take_longest_stop(&self) -> Duration {
         Duration::from_nanos(self.longest_stop_ns.swap(0, Ordering::Relaxed))
     }
 }
 
-/// Lets the world go on, also where the collector is killed while it waits.
+/// Lets the world run again when dropped, even if the collector is killed while it waits.
 struct Stopped<'a> {
     threads: &'a Threads,
     begin_ns: u64,
@@ -151,7 +153,7 @@ impl Drop for Stopped<'_> {
         let Self { threads, begin_ns } = *self;
         let mut held = lock(&threads.held);
         threads.stopping.store(false, Ordering::SeqCst);
-        // Recorded before a thread that waits for the collection can run and ask for it.
+        // Recorded before a thread that waits for the collection can run and query it.
         threads.longest_stop_ns.fetch_max(monotonic_ns() - begin_ns, Ordering::Relaxed);
         let resume = core::mem::take(&mut *held);
         drop(held);
@@ -160,8 +162,8 @@ impl Drop for Stopped<'_> {
     }
 }
 
-/// Waits until a thread does not run. It may be preempted, or blocked in the kernel, and less urgent
-/// than the caller: the caller gives way by sleeping.
+/// Waits until a thread is not running. The thread may be preempted, or blocked in the kernel, with
+/// a lower priority than the caller. So the caller sleeps to let it run.
 fn await_safepoint(thread: &LispThread) {
     let mut looks = 0;
     while thread.state.load(Ordering::SeqCst) == RUNNING {
@@ -177,7 +179,8 @@ fn await_safepoint(thread: &LispThread) {
     }
 }
 
-/// Looks at a running thread before the collector sleeps: a poll is less than a microsecond away.
+/// Checks of a running thread before the collector sleeps. A thread polls within less than a
+/// microsecond.
 const LOOKS_AWAKE: u32 = 200;
-/// How long it sleeps then.
+/// Duration of such a sleep.
 const NAP: Duration = Duration::from_micros(50);

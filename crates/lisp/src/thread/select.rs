@@ -1,15 +1,16 @@
 //! Waiting for the first of several channels: `select`, and `channel-select` for a list of cases.
 //!
 //! ```text
-//! lock the channels, look at each case from another start -> one was ready: done
-//! wait in each channel: among its receivers, among who waits for room, with an offer
-//!                                                        <- a wake: look anew
-//!                                                        <- a claim: another took the offer, or gave a message
-//! lock the channels, leave them all                      -> the case that happened; or the time was over
+//! lock the channels, check each case, beginning at another one each time -> one was ready: done
+//! wait in each channel: among its receivers, among those waiting for room, or with an offer
+//!                                                        <- a wake: check again
+//!                                                        <- a claim: another thread accepted the offer, or passed a message
+//! lock the channels, leave them all                      -> the case that happened; or the timeout
 //! ```
 //!
-//! Of all cases one happens. All channels are locked, in the order of their addresses, while the thread looks, begins to wait and leaves; so what
-//! others do meanwhile they do before or after that. A wake that it got and has no use for is the next one's.
+//! Exactly one case happens. All channels are locked, in the order of their addresses, while the
+//! thread checks, begins to wait and leaves. So changes by other threads happen before or after
+//! that. A wake that the thread got and does not need is passed on.
 
 use crate::system::kernel::lock;
 use crate::thread::channel::{CASE_BYTES, ChannelObject, State, closed};
@@ -27,9 +28,10 @@ use kyocho_vm::machine::control::{Control, Procedure};
 use kyocho_vm::machine::wait::Wait;
 use std::sync::{Arc, MutexGuard};
 
-/// Cases that one select may have.
+/// Most cases of one select.
 const CASES_MAX: usize = 1024;
-/// 2^64 over the golden ratio: its multiples come close to each fraction of 2^64, also every second of them, or every third.
+/// 2^64 divided by the golden ratio. Its multiples are spread evenly modulo 2^64, and so are every
+/// second or every third of them.
 const TURN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const WHO: &str = "channel-select";
@@ -38,19 +40,19 @@ pub(super) const TABLE: &[Procedure] = &[Procedure::new("%channel-select", 3, So
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
-    /// What the message is where the channel is closed and empty.
+    /// A receive; the value is returned if the channel is closed and empty.
     Receive(Option<Value>),
     Send(Value),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    /// The channel's place among all.
+    /// The index of the channel among all.
     place: usize,
     operation: Operation,
 }
 
-/// A channel, and where a thread waits in it.
+/// A channel, and how a thread waits in it.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     channel: Value,
@@ -58,16 +60,16 @@ struct Place {
     sends: bool,
 }
 
-/// What a thread waits for the first of.
+/// The cases of a select and their channels.
 #[derive(Debug)]
 struct Selection {
     cases: Vec<Case>,
-    /// By their addresses, each once.
+    /// By address, each channel once.
     places: Vec<Place>,
 }
 
 impl ForeignObject for Selection {
-    /// With what its cases take in their channels.
+    /// Includes the bytes that its cases take in their channels.
     fn held_bytes(&self) -> usize {
         let case_bytes = size_of::<Case>() + size_of::<Place>() + CASE_BYTES;
         size_of::<Self>() + case_bytes * self.cases.len()
@@ -84,10 +86,11 @@ impl ForeignObject for Selection {
     }
 }
 
-/// A case that has happened: which, and the message.
+/// The case that happened: its index, and the message.
 type Happened = (usize, Value);
 
-/// `(%channel-select cases timeout receiver)`: calls `receiver` with the case that has happened, or `#f` when the time is over, and its message.
+/// `(%channel-select cases timeout receiver)`: calls `receiver` with the index of the case that
+/// happened and its message. After a timeout the index is `#f`.
 fn select(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let me = machine.thread()?;
     if let Some(wait) = machine.wait.take() {
@@ -106,12 +109,12 @@ fn select(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     if wait.is_over() {
         return Ok(call(frame, None));
     }
-    // Before anything is begun: this may find no memory.
+    // This may run out of memory, so it comes before any effect.
     let object = machine.mutator.foreign(Box::new(selection))?;
     go_on(machine, me, frame, Wait { object, ..wait })
 }
 
-/// Looks, and waits where nothing is ready.
+/// Checks the cases, and waits if none is ready.
 fn go_on(machine: &mut Machine, me: &Arc<LispThread>, frame: Frame, wait: Wait) -> Result<Control> {
     let Some(selection) = wait.object.as_foreign::<Selection>() else {
         return Err(Raise::error(format!("{WHO}: another wait"), Vec::new()));
@@ -137,7 +140,7 @@ fn go_on(machine: &mut Machine, me: &Arc<LispThread>, frame: Frame, wait: Wait) 
     }
 }
 
-/// Goes on with what has happened.
+/// Calls the receiver with the case that happened.
 fn call(frame: Frame, happened: Option<Happened>) -> Control {
     let receiver = frame.get(2);
     let (case, message) = match happened {
@@ -150,7 +153,8 @@ fn call(frame: Frame, happened: Option<Happened>) -> Control {
     Control::Call(frame, 2)
 }
 
-/// A thread gives up waiting here, if it does: what it was given is the next receiver's.
+/// Ends a thread's wait here, if there is one. A message that was passed to it goes to the next
+/// receiver.
 pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     if let Some(selection) = object.as_foreign::<Selection>() {
         let mut locked = selection.lock();
@@ -161,14 +165,14 @@ pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     }
 }
 
-/// The cases' order, seen from `turn`, a fraction of 2^64.
+/// The indices of the cases, beginning at `turn`, a fraction of 2^64.
 fn order(turn: u64, count: usize) -> impl Iterator<Item = usize> {
     let start = ((u128::from(turn) * count as u128) >> u64::BITS) as usize;
     (start..count).chain(0..start)
 }
 
 impl Selection {
-    /// What a list of cases says: `(receive channel [when-closed])` and `(send channel message)`.
+    /// Parses a list of cases: `(receive channel [when-closed])` and `(send channel message)`.
     fn of(list: Value) -> Result<Self> {
         let (mut read, mut rest) = (Vec::new(), list);
         while let Some((case, next)) = rest.uncons() {
@@ -211,12 +215,12 @@ impl Selection {
     }
 }
 
-/// Where the channel's lock is.
+/// The address of the channel's lock.
 fn address(channel: Value) -> usize {
     channel.as_foreign::<ChannelObject>().map_or(0, |channel| ptr::from_ref(channel).addr())
 }
 
-/// What one case says.
+/// Parses one case.
 fn case_of(index: usize, case: Value) -> Result<(Value, Operation)> {
     let shape = || {
         let shapes = "(receive channel [when-closed]) or (send channel message)";
@@ -245,12 +249,12 @@ fn case_of(index: usize, case: Value) -> Result<(Value, Operation)> {
 /// All channels of a selection, locked.
 struct Locked<'s> {
     selection: &'s Selection,
-    /// In the order of the places.
+    /// In the order of `places`.
     states: Vec<MutexGuard<'s, State>>,
 }
 
 impl Locked<'_> {
-    /// What others have settled while the thread waited.
+    /// The case that other threads have completed while the thread waited.
     fn settled(&mut self, me: &Arc<LispThread>) -> Option<Happened> {
         match me.ticket.outcome()? {
             Outcome::Open => None,
@@ -258,7 +262,7 @@ impl Locked<'_> {
             Outcome::Given => {
                 let mut states = self.states.iter_mut().enumerate();
                 let given = states.find_map(|(i, state)| state.given_to(me).map(|it| (i, it)));
-                let (place, message) = given.expect("it lies where the ticket was claimed");
+                let (place, message) = given.expect("the message is in the channel where the ticket was claimed");
                 let receives = |case: &Case| {
                     case.place == place && matches!(case.operation, Operation::Receive(_))
                 };
@@ -268,7 +272,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Does the first case that is ready.
+    /// Executes the first case that is ready.
     fn look(&mut self, machine: &mut Machine, me: &Arc<LispThread>) -> Result<Option<Happened>> {
         machine.turn = machine.turn.wrapping_add(TURN);
         for index in order(machine.turn, self.selection.cases.len()) {
@@ -279,7 +283,7 @@ impl Locked<'_> {
         Ok(None)
     }
 
-    /// Does one case, if it is ready; its message.
+    /// Executes one case if it is ready, and returns its message.
     fn attempt(
         &mut self,
         index: usize,
@@ -305,7 +309,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Waits in each channel.
+    /// Begins to wait in each channel.
     fn enlist(&mut self, me: &Arc<LispThread>) {
         for (place, state) in self.selection.places.iter().zip(&mut self.states) {
             if place.receives {
@@ -316,7 +320,7 @@ impl Locked<'_> {
             }
         }
         if me.ticket.outcome().is_some() {
-            // Its offers are there.
+            // Its offers are present already.
             return;
         }
         for (index, case) in self.selection.cases.iter().enumerate() {
@@ -330,7 +334,8 @@ impl Locked<'_> {
         me.ticket.open();
     }
 
-    /// Leaves each channel; where it was woken for another case than the one that happened, the wake is the next one's.
+    /// Stops waiting in each channel. A wake for a case other than the one that happened is passed
+    /// on.
     fn leave(&mut self, me: &Arc<LispThread>, happened: Option<usize>) {
         if me.ticket.outcome().is_none() {
             // It has never waited.

@@ -1,50 +1,53 @@
-//! The ticket of a thread that waits for the first of several channels: whoever serves it claims it, once.
+//! The ticket of a thread that waits for the first of several channels. The thread that serves it
+//! claims the ticket, exactly once.
 //!
 //! ```text
-//!          waits             another claims it                     goes on
+//!          waits             another claims it                     continues
 //!   idle --------> open ------------------------> taken, given ----------> idle
-//!                   |  it looked anew, gave up or was ended                  ^
+//!                   |  it found a case itself, gave up or was ended          ^
 //!                   +--------------------------------------------------------+
 //! ```
 //!
-//! Who claims holds the lock of the channel in which the thread's offer lies or the thread waits; the thread itself looks with the locks of all its
-//! channels held. So claims compete with one another alone, and what an open ticket stands for is in no channel any more when it is idle.
+//! A claim is made with the lock held of the channel that contains the thread's offer, or in which
+//! the thread waits. The waiting thread itself checks with the locks of all its channels held. So
+//! only claims compete with one another. When a ticket is idle, no channel contains an offer or a
+//! queue entry of it.
 
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 
 const IDLE: usize = 0;
 const OPEN: usize = 1;
 const GIVEN: usize = 2;
-/// This, and the case.
+/// This plus the index of the case.
 const TAKEN: usize = 3;
 
-/// What has become of an open ticket.
+/// The outcome of an open ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Nothing yet.
+    /// None yet.
     Open,
-    /// A message was given to it; that lies in its channel.
+    /// A message was passed to the thread; it is in the channel.
     Given,
-    /// The offer that is this case was taken.
+    /// The offer of this case was accepted.
     Taken(usize),
 }
 
-/// How far the wait is.
+/// The state of the wait.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket(AtomicUsize);
 
 impl Ticket {
-    /// The wait begins.
+    /// Begins the wait.
     pub(super) fn open(&self) {
         self.0.store(OPEN, Ordering::Release);
     }
 
-    /// The wait is over.
+    /// Ends the wait.
     pub(super) fn close(&self) {
         self.0.store(IDLE, Ordering::Release);
     }
 
-    /// How far the wait is; `None` where there is none.
+    /// The outcome; `None` if there is no wait.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         match self.0.load(Ordering::Acquire) {
             IDLE => None,
@@ -54,7 +57,7 @@ impl Ticket {
         }
     }
 
-    /// Settles what becomes of an open ticket; `false` where it was settled before.
+    /// Sets the outcome of an open ticket; `false` if it was set before.
     pub(super) fn claim(&self, outcome: Outcome) -> bool {
         let word = match outcome {
             Outcome::Open => OPEN,
@@ -64,7 +67,8 @@ impl Ticket {
         self.0.compare_exchange(OPEN, word, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Whether the thread, which waits for a message, may be given one: it waits for nothing else, or nobody was faster.
+    /// Whether a message may be passed to the thread, which waits for one: it waits for nothing
+    /// else, or this claim is the first.
     pub(super) fn claim_receiver(&self) -> bool {
         self.outcome().is_none() || self.claim(Outcome::Given)
     }

@@ -1,10 +1,10 @@
-//! Waiting: what mutexes, condition variables, channels and joins have in common.
+//! Waiting: the common part of mutexes, condition variables, channels and joins.
 //!
-//! A control procedure that must wait puts its thread into the object's queue, under the object's
-//! lock, and stops the machine; when the thread is woken the procedure is called again and looks
-//! anew. A wake may come for nothing; one is never lost, because a thread that leaves a queue without
-//! being served hands on the wake it may have got, and one that finds by itself what it waits for leaves
-//! the queue.
+//! A control procedure that must wait adds its thread to the object's queue, under the object's
+//! lock, and stops the machine. When the thread is woken, the procedure is called again and checks
+//! again. A wake may be spurious, but none is lost, for two reasons. A thread that leaves a queue
+//! without being served passes on a wake that it may have got. A thread that finds by itself what
+//! it waits for leaves the queue.
 
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, lisp_thread};
@@ -27,14 +27,14 @@ use std::sync::Arc;
 pub(crate) struct Waiters(VecDeque<Arc<LispThread>>);
 
 impl Waiters {
-    /// Adds a thread unless it is there.
+    /// Adds a thread unless it is in the queue.
     pub(crate) fn add(&mut self, thread: &Arc<LispThread>) {
         if !thread.queued.swap(true, Ordering::AcqRel) {
             self.0.push_back(Arc::clone(thread));
         }
     }
 
-    /// Takes a thread out; `false` where it was not there any more: somebody has woken it.
+    /// Removes a thread; `false` if it was not in the queue any more, because it has been woken.
     pub(crate) fn remove(&mut self, thread: &Arc<LispThread>) -> bool {
         let removed = thread.queued.load(Ordering::Acquire) && self.delist(thread);
         if removed {
@@ -43,12 +43,12 @@ impl Waiters {
         removed
     }
 
-    /// Whether nobody waits.
+    /// Whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Wakes the first.
+    /// Wakes the first thread.
     pub(crate) fn wake_one(&mut self) {
         if let Some(thread) = self.0.pop_front() {
             thread.queued.store(false, Ordering::Release);
@@ -56,7 +56,7 @@ impl Waiters {
         }
     }
 
-    /// Wakes all.
+    /// Wakes all threads.
     pub(crate) fn wake_all(&mut self) {
         while !self.0.is_empty() {
             self.wake_one();
@@ -133,7 +133,7 @@ pub(crate) fn until(
     Ok(Wait { deadline: deadline_of(who, place, timeout)?, ..Wait::on(object) })
 }
 
-/// What a timeout argument says: seconds from now, a time object, or `#f` for no limit.
+/// The time limit in a timeout argument: seconds from now, a time object, or `#f` for none.
 fn deadline_of(
     who: &'static str,
     place: usize,
@@ -146,7 +146,7 @@ fn deadline_of(
     Ok(Deadline::after(duration_of(who, place, timeout)?))
 }
 
-/// A number of seconds, at this place among the arguments.
+/// The number of seconds in this argument.
 pub(crate) fn duration_of(who: &'static str, place: usize, seconds: Value) -> Result<Duration> {
     let real = match seconds.as_fixnum() {
         Some(whole) => whole as f64,
@@ -160,7 +160,7 @@ pub(crate) fn duration_of(who: &'static str, place: usize, seconds: Value) -> Re
     Ok(Duration::try_from_secs_f64(real.max(0.0)).unwrap_or(Duration::MAX))
 }
 
-/// The thread goes on elsewhere in the middle of a wait: it leaves the queue that it is in.
+/// Removes the thread from the queue of its wait, because it continues elsewhere.
 pub(crate) fn withdraw(machine: &mut Machine, thread: &Arc<LispThread>) {
     if let Some(wait) = machine.wait.take() {
         super::control::withdraw(wait.object, thread);
@@ -173,7 +173,7 @@ pub(crate) fn withdraw(machine: &mut Machine, thread: &Arc<LispThread>) {
 }
 
 impl Waiters {
-    /// A thread gives up: if it was woken already, the wake is the next one's.
+    /// Removes a thread that gives up. If it was woken already, the wake is passed on.
     pub(crate) fn withdraw(&mut self, thread: &Arc<LispThread>) {
         if !self.remove(thread) {
             self.wake_one();
@@ -181,22 +181,22 @@ impl Waiters {
     }
 }
 
-/// Of threads that are in several queues.
+/// Operations for threads that are in several queues.
 impl Waiters {
-    /// Adds a thread unless it is there.
+    /// Adds a thread unless it is in the queue.
     pub(crate) fn enlist(&mut self, thread: &Arc<LispThread>) {
         if !self.0.iter().any(|waiter| Arc::ptr_eq(waiter, thread)) {
             self.0.push_back(Arc::clone(thread));
         }
     }
 
-    /// Takes a thread out; `false` where it was not there any more: somebody has woken it.
+    /// Removes a thread; `false` if it was not in the queue any more, because it has been woken.
     pub(crate) fn delist(&mut self, thread: &Arc<LispThread>) -> bool {
         let place = self.0.iter().position(|waiter| Arc::ptr_eq(waiter, thread));
         place.is_some_and(|place| self.0.remove(place).is_some())
     }
 
-    /// Takes out the first that is claimed; it is not woken.
+    /// Removes the first thread that can be claimed, without waking it.
     pub(crate) fn claim_first(
         &mut self,
         claim: impl FnMut(&Arc<LispThread>) -> bool,

@@ -1,4 +1,4 @@
-;;; R7RS §6.2: complex numbers. Numbers that are real are in numbers.scm.
+;;; R7RS §6.2: complex numbers. Real numbers are in numbers.scm.
 (import (scheme base) (scheme write) (scheme process-context) (scheme inexact) (scheme complex)
         (scheme read) (scheme eval))
 (include "harness.scm")
@@ -32,10 +32,10 @@
 (test 4+6i (+ 1+2i 3+4i)) (test 3 (+ 1+2i 2-2i)) (test -2-2i (- 1+2i 3+4i)) (test -1-2i (- 1+2i)) (test 1+i (- 1 -i)) (test -5+10i (* 1+2i 3+4i)) (test -1 (* +i +i)) (test 2+4i (* 2 1+2i)) (test 0 (* 0 1+2i)) (test 1/2+i (/ 1+2i 2)) (test 11/25+2/25i (/ 1+2i 3+4i)) (test -i (/ +i)) (test 1/2-1/2i (/ 1+i)) (test 3 (/ 3+6i 1+2i)) (test -3+4i (square 1+2i)) (test 10+i (+ 1 2 3 4+i)) (test -i (* +i +i +i))
 (test 100000000000000000000+i (+ 100000000000000000000 +i)) (test 1/3+i (- 1/3 -i))
 (test-error (/ 1+2i 0)) (test-error (+ 1+i 'a)) (test-error (* "x" +i)) (test-error (- +i #f)) (test-error (/ 'a +i))
-;; inexact, and both
+;; inexact and mixed
 (test 4.0+6.0i (+ 1.0+2.0i 3+4i)) (test 2.5+2.0i (+ 1+2i 1.5)) (test 1.5+3.0i (* 1.5 1+2i)) (test 0.0+1.0i (- 1.0+1.0i 1.0)) (test 0.44+0.08i (/ 1.0+2.0i 3.0+4.0i)) (test -inf.0+inf.0i (* +inf.0 -1.0+2.0i)) (test -0.5 (real-part (/ -1+2i 2.0)))
 (test #f (eqv? 1.0 (+ 1.0+1.0i 0.0-1.0i)))
-;; zeros keep their signs beside a real number
+;; zeros keep their signs when a real number is added
 (test "1.0-0.0i" (number->string (+ 1 0.0-0.0i))) (test "-1.0-0.0i" (number->string (- 1.0-0.0i 2))) (test "1.0-0.0i" (number->string (- 1 0.0+0.0i)))
 
 ;; equality and order
@@ -46,7 +46,7 @@
 (test-error (floor 1+i)) (test-error (round 1.5+1.0i)) (test-error (truncate +i)) (test-error (ceiling +i)) (test-error (quotient +i 1)) (test-error (modulo 3 +i)) (test-error (gcd +i)) (test-error (even? +2i)) (test-error (numerator +i)) (test-error (denominator 1/2+i)) (test-error (exact-integer-sqrt +i)) (test-error (rationalize +i 1)) (test-error (rationalize 1 +i)) (test-error (vector-ref #(1 2) +i)) (test-error (atan +i 1)) (test-error (atan 1 +i)) (test-error (make-vector +i)) (test-error (exact 1.0+inf.0i)) (test-error (exact +nan.0+i))
 (test 1+2i (exact 1.0+2.0i)) (test 1/2-1/4i (exact 0.5-0.25i)) (test 0.5+2.0i (inexact 1/2+2i))
 
-;; roots: exact where they are
+;; roots, exact if possible
 (test +i (sqrt -1)) (test +2i (sqrt -4)) (test +1/2i (sqrt -1/4)) (test 0.0+2.0i (sqrt -4.0)) (test-close +1.4142135623730951i (sqrt -2)) (test 1+2i (sqrt -3+4i)) (test 1-2i (sqrt -3-4i)) (test 1/2+i (sqrt -3/4+i)) (test 1+i (sqrt +2i)) (test-close 1.272019649514069+0.7861513777574233i (sqrt 1+2i)) (test 1.0+2.0i (sqrt -3.0+4.0i)) (test 0.0-1.0i (sqrt -1.0-0.0i)) (test (make-rectangular 0 10000000000) (sqrt -100000000000000000000))
 ;; powers
 (test -1 (expt +i 2)) (test -i (expt +i 3)) (test 1 (expt +i 100000000000000000000)) (test -i (expt +i 100000000000000000003)) (test +i (expt -i 100000000000000000003)) (test -3+4i (expt 1+2i 2)) (test 1 (expt 1+2i 0)) (test 1/10-3/10i (expt 1+3i -1)) (test -1/2i (expt 1+i -2)) (test 1+2i (expt -3+4i 1/2)) (test -8i (expt -4 3/2)) (test -11-2i (expt -3+4i 3/2)) (test-error (expt 3/5+4/5i 10000000000)) (test -3.0+4.0i (expt 1.0+2.0i 2))
@@ -60,7 +60,7 @@
 (test-close 1.2984575814159773+0.6349639147847361i (sin 1+i)) (test-close 0.8337300251311491-0.9888977057628651i (cos 1+i)) (test-close 0.2717525853195118+1.0839233273386946i (tan 1+i)) (test-close +i (tan 3+400i))
 (test-close 0.6662394324925153+1.0612750619050357i (asin 1+i)) (test-close 0.9045568943023814-1.0612750619050357i (acos 1+i)) (test-close 1.0172219678978514+0.4023594781085251i (atan 1+i))
 (test-close (+ 2.0 (* 3.0 +i)) (sin (asin 2+3i))) (test-close 2-3i (cos (acos 2-3i))) (test-close -2+3i (tan (atan -2+3i))) (test-close 1e-10+1e-10i (atan 1e-10+1e-10i))
-;; branch cuts, as the formulas of R7RS 6.2.6 have them
+;; branch cuts, by the formulas of R7RS 6.2.6
 (define (asin* z) (* -i (log (+ (* +i z) (sqrt (- 1 (* z z)))))))
 (define (atan* z) (/ (- (log (+ 1 (* +i z))) (log (- 1 (* +i z)))) +2i))
 (for-each (lambda (z) (test-close (asin* z) (asin z)) (test-close (- (/ pi 2) (asin* z)) (acos z))) (list 2 -2 3/2 -5 1/2 0 1.5 -1.5 +2i -2i 1+i -1+i 1-i -1-i))

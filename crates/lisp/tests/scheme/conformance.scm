@@ -1,4 +1,4 @@
-;;; Sentences of the standards, one by one: R7RS, SRFI 1, 13, 14, 41 and 158.
+;;; Single sentences of the standards: R7RS, SRFI 1, 13, 14, 41 and 158.
 (import (scheme base) (scheme write) (scheme read) (scheme eval) (scheme char) (scheme inexact) (scheme complex)
         (scheme cxr) (scheme lazy) (scheme case-lambda) (scheme process-context)
         (except (srfi 1) cons*) (prefix (srfi 13) s:) (srfi 14) (srfi 41) (prefix (srfi 158) g:))
@@ -8,7 +8,7 @@
 (define (l* a b c) (cons a (cons b c)))
 (define (written x) (let ((p (open-output-string))) (write x p) (get-output-string p)))
 
-;; R7RS 2.2: nested comments, datum comments, and what ends a comment
+;; R7RS 2.2: nested comments, datum comments, and the ends of comments
 (test '(1 3) (read-from "(1 #;2 3)")) (test '(1) (read-from "(1 #;(2 #;3 4))")) (test '(2) (read-from "(#| a #| b |# c |# 2)"))
 (test 'a (read-from "#;#;x y a")) (test '(a . b) (read-from "(a . #;x b)")) (test '(a . b) (read-from "(a #;x . b #;y)"))
 ;; 2.4: labels
@@ -18,7 +18,7 @@
 (test '(3 2 1) (let*-values (((a b) (values 1 2)) ((c) (values (+ a b)))) (list c b a))) (test '(x y x y) (let ((a 'a) (b 'b) (x 'x) (y 'y)) (let*-values (((a b) (values x y)) ((x y) (values a b))) (list a b x y))))
 (test 2 (call-with-values (lambda () (values 'a 'b)) (case-lambda ((a) 1) ((a b) 2)))) (test '(1 2 (3)) ((case-lambda ((a b) (list a b)) ((a b . c) (list a b c))) 1 2 3))
 (test '(b . 23) (guard (e ((assq 'a e) => cdr) ((assq 'b e))) (raise (list (cons 'b 23))))) (test 'outer (guard (e (#t e)) (guard (e ((number? e) 'inner)) (raise 'outer))))
-;; 4.2.6: a parameter's converter sees its values, but not what is put back
+;; 4.2.6: a parameter's converter is applied to new values, but not to the restored value
 (test '(11 101 11) (let* ((p (make-parameter 10 (lambda (x) (+ x 1)))) (before (p)) (inside (parameterize ((p 100)) (p)))) (list before inside (p))))
 (test '(1 2) (let ((p (make-parameter 1)) (q (make-parameter 2))) (parameterize ((p (q)) (q (p))) (list (q) (p)))))
 (test 5 (parameterize () 5)) (test-error ((make-parameter 1) 2)) (test-error ((make-parameter 1) 2 3))
@@ -33,7 +33,7 @@
 (define-syntax nested (syntax-rules () ((_ ((a b ...) ...) c ...) '((a ... c ...) (b ... ...))))) (test '((1 4 x y) (2 3 5)) (nested ((1 2 3) (4 5)) x y))
 (test 'now (let ((if #t)) (define-syntax given (syntax-rules () ((_ t s) (cond (t s))))) (given if (set! if 'now)) if))
 (test 'ok (let ((=> #f)) (cond (#t => 'ok))))
-;; 5.3 and 5.5: definitions may come in a begin, record types are distinct
+;; 5.3 and 5.5: a begin may contain definitions; record types are distinct
 (begin (define-record-type point (make-point x y) point? (x point-x set-point-x!) (y point-y)) (define origin (make-point 0 0)))
 (test '(#t #f 0) (list (point? origin) (point? (vector 0 0)) (point-y origin))) (test 7 (begin (set-point-x! origin 7) (point-x origin))) (test-error (point-x 5)) (test-error (make-point 1))
 ;; 6.1: equality

@@ -34,7 +34,7 @@
 (test '(101 100 99 98 97) (let ((v '())) (string-for-each (lambda (c) (set! v (cons (char->integer c) v))) "abcde") v))
 (test '(0 1 4 9 16) (let ((v (make-list 5))) (vector-for-each (lambda (i) (list-set! v i (* i i))) '#(0 1 2 3 4)) v))
 (test '((#\b . 2) (#\a . 1)) (let ((r '())) (vector-for-each (lambda (a b) (set! r (cons (cons a b) r))) #(#\a #\b) #(1 2 3)) r))
-;; map may be entered again: a list once returned does not change
+;; map may be re-entered: a list that was returned does not change
 (test '((1 2 3) (1 20 3))
   (let ((k #f) (first #f) (count 0))
     (let ((r (map (lambda (x) (call/cc (lambda (c) (if (= x 2) (set! k c)) x))) '(1 2 3))))
@@ -114,7 +114,7 @@
      (lambda () (add (if k2 'g 'c))))
     (if k2 (begin (add 'h) (reverse log))
         (begin (add 'd) (set! k2 #t) (k1 'again)))))
-;; parameterize follows the continuation in and out
+;; parameterize is undone and redone when a continuation leaves and re-enters
 (test '(1 2 1 2)
   (let ((p (make-parameter 1)) (log '()) (k #f) (n 0))
     (define (add) (set! log (cons (p) log)))

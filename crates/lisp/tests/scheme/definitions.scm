@@ -45,7 +45,7 @@
 (test '(2 1) (let ((inside (stack-with-pushed s 'x (stack-size s)))) (list inside (stack-size s))))
 (test #\A (char-upcase #\a))
 (test 3 (caddr '(1 2 3)))
-;; a library is loaded once, whoever imports it
+;; a library is loaded once, however many libraries import it
 (test 1 (next-count))
 (test '(2 3) (twice))
 (test 4 (next-count))
@@ -79,7 +79,7 @@
     (define (ev? n) (or (= n 0) (od? (- n 1))))
     (define (od? n) (and (> n 0) (ev? (- n 1))))
     (list (ev? 100) (od? 100))))
-;; a procedure mentions a later one that calls itself, with something other than a lambda between
+;; a procedure refers to a later recursive one, with something other than a lambda between them
 (test 'z
   (letrec ((f (lambda (x) (g x)))
            (c 0)
@@ -91,7 +91,7 @@
     (define c 1)
     (define (g x) (if (= x 0) 'z (g (- x 1))))
     (list (f 3) c (g 2))))
-;; the same, with more between the procedures, in them and around them
+;; the same, with more expressions between, inside and around the procedures
 (test '(4 3 2 (0))
   (letrec* ((f (lambda (x) (if (= x 0) (list (list c)) (cons (+ c x) (g (- x 1))))))
             (c 0)
@@ -144,7 +144,7 @@
 (test 'z
   (eval '(letrec ((f (lambda (x) (g x))) (c 0) (g (lambda (x) (if (= x 0) 'z (g (- x 1)))))) (f 3))
         (environment '(scheme base))))
-;; used too early, it is an error, and usable afterwards
+;; used too early a variable is an error; afterwards it can be used
 (test '(early 3 6)
   (let ((seen '()))
     (define (f x) (g x))
@@ -212,7 +212,7 @@
   (let ((a (make-type)) (b (make-type)))
     (list ((cdr a) ((car a))) ((cdr b) ((car a))))))
 
-;; a form may define several names, in any order of use
+;; a form may define several names, which may be used in any order
 (define-syntax define-pair-of-procedures
   (syntax-rules ()
     ((_ first second)
@@ -233,7 +233,7 @@
   (syntax-rules () ((_ a b) (begin (define-hidden a) (define-pair-of-procedures b helper)))))
 (define-both thrice ring)
 (test '(14 one) (list (thrice 7) (ring 2)))
-;; what a macro defines, in whatever way, may be used by what it defines before
+;; definitions made by a macro may be used by earlier definitions of the same macro use
 (define-syntax define-counted
   (syntax-rules ()
     ((_ name n)
@@ -246,7 +246,7 @@
 (test '(1 (2 3) b #f (1 1)) (counted))
 (define-counted counted-again 5)
 (test '((5 (2 3) b #f (5 5)) 1) (list (counted-again) (car (counted))))
-;; a begin is its forms one after the other, whatever a name means before and after
+;; the forms of a begin are evaluated in order, although the meaning of a name changes between them
 (define (changing) 'procedure)
 (begin
   (define before (changing))
@@ -269,7 +269,7 @@
   (define-two first-of-two second-of-two)
   (define-syntax second-of-two (syntax-rules () ((_) 'macro))))
 (test '(two macro) (list (first-of-two) (second-of-two)))
-;; a definition over again, and of a name that was another's
+;; redefinition of an own name, and definition of an imported name
 (define (redefined) 1)
 (define (uses-it) (redefined))
 (begin (define (redefined) 2) (test '(2 2) (list (redefined) (uses-it))))

@@ -14,20 +14,21 @@
 (test 12 (prompt (+ 5 (prompt (+ 2 (control k1 (+ 1 (control k2 (k2 6)))))))))
 (test 13 (prompt (+ 5 (prompt (+ 2 (control k1 (+ 1 (control k2 (k1 6)))))))))
 (test 23 (prompt (+ 12 (prompt (+ 5 (prompt (+ 2 (control k1 (control k2 (control k3 (k3 6)))))))))))
-;; shift against control: a list copied, or turned round
+;; shift versus control: a list is copied, or reversed
 (define (copy-list l) (define (visit l) (if (null? l) '() (visit (shift k (cons (car l) (k (cdr l))))))) (reset (visit l)))
 (define (turn-list l) (define (visit l) (if (null? l) '() (visit (control k (cons (car l) (k (cdr l))))))) (prompt (visit l)))
 (test '(1 2 3 4 5) (copy-list '(1 2 3 4 5)))
 (test '(5 4 3 2 1) (turn-list '(1 2 3 4 5)))
-;; shift0 goes through one prompt after the other
+;; shift0 removes one prompt after the other
 (test '(b a) (reset (cons 'b (reset (cons 'c (shift0 k1 (shift0 k2 (list 'b 'a))))))) )
 (test '(1 2) (cons 1 (reset (reset (shift0 k (shift0 k2 '(2)))))))
 (test 3 (reset (+ 1 (reset (control0 k (control0 k2 3))))))
-;; with tags of one's own: what has another tag is no prompt for it
+;; with the program's own tags: a prompt with another tag does not count
 (define a (make-continuation-prompt-tag 'a)) (define b (make-continuation-prompt-tag 'b))
 (test '(12 5 12 5) (list (prompt-at a (+ 2 (control-at a k (k 10)))) (prompt-at a (+ 2 (control-at a k 5))) (reset-at a (+ 2 (shift-at a k (k 10)))) (reset-at a (+ 2 (shift-at a k 5)))))
 (test '(1 2 3) (prompt-at a (cons 1 (prompt-at b (cons 2 (control-at a k (k '(3)))))))) (test '(x 1 2) (cons 'x (prompt-at a (prompt-at b (control-at a k (list 1 2)))))) (test '(out 1 2 3) (prompt-at a (cons 1 (prompt-at b (cons 2 (control-at a k (cons 'out (k '(3)))))))))
-;; control leaves no prompt around its continuation, shift does; what ends in 0 takes the prompt away
+;; control leaves no prompt around its continuation, shift does; names that end in 0 remove the
+;; prompt
 (define (turn-at tag l) (define (visit l) (if (null? l) '() (visit (control-at tag k (cons (car l) (k (cdr l))))))) (prompt-at tag (visit l)))
 (test '(4 3 2 1) (turn-at b '(1 2 3 4)))
 (test '(2 3) (list (prompt-at a (+ 1 (prompt-at a (+ 10 (control0-at a k (control0-at a j 2)))))) (prompt-at a (+ 1 (prompt-at a (+ 10 (shift0-at a k (shift0-at a j 3)))))))) (test '(3 4) (list (prompt-at a (+ 1 (prompt-at a (+ 10 (control-at a k (control-at a j 2)))))) (prompt-at a (+ 1 (prompt-at a (+ 10 (shift-at a k (shift-at a j 3))))))))
@@ -61,7 +62,7 @@
             (if (pair? rest) (begin (require (not (or (= (car rest) column) (= (abs (- (car rest) column)) distance)))) (check (cdr rest) (+ distance 1)))))
           (loop (+ row 1) (cons column placed)))))))
 (test '((2 0 3 1) (1 3 0 2)) (queens 4)) (test 4 (length (queens 6)))
-;; effect handlers: state, by functions of the state, and deep handlers with tags of their own
+;; effect handlers: state as functions of the state, and deep handlers with their own tags
 (define state (make-continuation-prompt-tag 'state))
 (define (get) (shift-at state k (lambda (s) ((k s) s))))
 (define (put new) (shift-at state k (lambda (s) ((k #f) new))))
@@ -71,7 +72,7 @@
 (define (say x) (shift-at output k (cons x (k #f))))
 (test '((a b) 2) (let* ((r (with-state 0 (lambda () (reset-at output (say 'a) (put (+ (get) 1)) (say 'b) (put (+ (get) 1)) '()))))) r))
 (test '(a b ((done) 2)) (reset-at output (list (let ((r (with-state 0 (lambda () (put 1) (list 'done))))) 'a) 'b (with-state 0 (lambda () (put (+ (get) 1)) (put (+ (get) 1)) '(done))))))
-;; a captured part with a prompt of another tag inside: that prompt is where it is put then
+;; a captured continuation that contains a prompt of another tag: the prompt moves with it
 (define outer (make-continuation-prompt-tag)) (define inner (make-continuation-prompt-tag))
 (test '(outer (inner (x 2)) (inner (x 3)))
   (reset-at outer (list 'inner (reset-at inner (list 'x (shift-at outer k (list 'outer (k 2) (k 3))))))))
@@ -92,7 +93,7 @@
 (test #f (continuation-prompt-available?)) (test #t (reset (continuation-prompt-available?))) (test #f (reset (continuation-prompt-available? inner))) (test #t (reset-at inner (reset (continuation-prompt-available? inner))))
 (test #t (continuation-prompt-tag? inner)) (test #f (continuation-prompt-tag? 'inner))
 (test-error (shift k 1)) (test-error (reset (shift-at inner k 1))) (test-error (abort-to-prompt inner 1)) (test-error (abort-to-prompt 'inner 1)) (test-error (call-with-composable-continuation list)) (test-error (reset (call-with-composable-continuation 5))) (test-error (call-with-continuation-prompt 5)) (test-error (call-with-continuation-prompt list 5)) (test-error (call-with-continuation-prompt list inner 5)) (test-error (continuation-prompt-available? 5)) (test-error (reset-at 5 1))
-;; what is gone is gone: a continuation that outlives its prompt fits anywhere
+;; a continuation that outlives its prompt can be called anywhere
 (define saved #f)
 (test 11 (reset (+ 1 (shift k (set! saved k) (k 10))))) (test 21 (saved 20)) (test '(31 . 32) (cons (saved 30) (reset (+ 1 (saved 30)))))
 ;; full continuations inside prompts
@@ -108,17 +109,19 @@
 (test '((in a) (in b) (out b) (out a) (in c) (in a) (in b) x (out b) (out a) (out c)) (taken (lambda () (let ((k (reset (wound 'a (lambda () (wound 'b (lambda () (shift k k) (note! 'x)))))))) (wound 'c (lambda () (k #f)))))))
 (test '((in a) (in c) x (out c) (out a)) (taken (lambda () (wound 'a (lambda () (reset (wound 'c (lambda () (call-with-composable-continuation (lambda (k) #f)) (note! 'x)))))))))
 (test '((in a) (in b) (out b) caught (out a)) (taken (lambda () (wound 'a (lambda () (call-with-continuation-prompt (lambda () (wound 'b (lambda () (abort-to-prompt inner)))) inner (lambda () (note! 'caught))))))))
-;; escape from a continuation put elsewhere: the afters of where it is now
+;; an escape from a continuation that was called elsewhere runs the after procedures of the new
+;; place
 (test '((in a) (out a) (in c) (in a) (out a) (out c) end) (taken (lambda () (let ((k (reset (wound 'a (lambda () ((shift k k) 'gone)))))) (call/cc (lambda (exit) (wound 'c (lambda () (k exit))))) (note! 'end)))))
 
-;; parameterize: what is inside comes along, what is outside is where the continuation is put
+;; parameterize: bindings inside the continuation come along, bindings outside are those of the
+;; caller
 (define p (make-parameter 'p0)) (define q (make-parameter 'q0))
 (define seen (parameterize ((p 'p1)) (reset (parameterize ((q 'q1)) (shift k k) (list (p) (q))))))
 (test '(p0 q0) (list (p) (q)))
 (define kk (parameterize ((p 'p1)) (reset (let* ((inside (parameterize ((q 'q1)) (shift k k) (list (p) (q))))) (list inside (p) (q))))))
 (test '((p2 q1) p2 q2) (parameterize ((p 'p2) (q 'q2)) (kk #f))) (test '((p0 q1) p0 q0) (kk #f)) (test '(p0 q0) (list (p) (q)))
 (test '(q1 q0) (let ((k (reset (parameterize ((q 'q1)) (shift k k) (q))))) (let* ((inside (k #f))) (list inside (q)))))
-;; befores and afters see the parameters of where they are now
+;; before and after procedures see the parameters of the present place
 (define where '())
 (define kw (reset (parameterize ((q 'q1)) (dynamic-wind (lambda () (set! where (cons (list (p) (q)) where))) (lambda () (shift k k)) (lambda () (set! where (cons (list (p) (q)) where)))))))
 (set! where '())
@@ -130,7 +133,7 @@
 (define ask (make-continuation-prompt-tag))
 (test '(1 2 3) (reset (with-exception-handler (lambda (e) (shift k (cons e (k e)))) (lambda () (raise-continuable 1) (raise-continuable 2) (list (raise-continuable 3) )  '()))))
 
-;; many, and deep
+;; many prompts, and deep ones
 (test 2000 (let loop ((i 0)) (if (= i 2000) i (loop (reset (+ 1 (shift k (k i))))))))
 (test 5050 (reset (let loop ((i 0)) (if (= i 100) 0 (+ (shift k (+ i 1 (k 0))) (loop (+ i 1)))))))
 (test 1000 (let deep ((n 1000)) (if (= n 0) 0 (reset (+ 1 (deep (- n 1)))))))

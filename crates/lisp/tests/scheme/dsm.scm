@@ -1,4 +1,4 @@
-;;; Shared memory: on one node here; crates/cli/tests/dsm_lisp.rs runs programs on several.
+;;; Shared memory, on one node; crates/cli/tests/dsm_lisp.rs runs programs on several nodes.
 (import (scheme base) (scheme write) (scheme process-context) (srfi 18) (kyocho dsm))
 (include "harness.scm")
 
@@ -13,7 +13,7 @@
 (test 9 (shared-vector-ref v 0))
 (test 0 (shared-vector-length (shared-vector)))
 
-;; threads of one node exclude each other, and each waits by itself
+;; threads of one node exclude each other, and each of them waits on its own
 (define counter (make-shared-vector 1))
 (define (spawn thunk) (thread-start! (make-thread thunk)))
 (define (count n)
@@ -38,7 +38,7 @@
 (shared-broadcast! 5 0)
 (test 'raised (thread-join! waiter))
 
-; a signal wakes one, who has waited for it
+; a signal wakes one waiting thread
 (define seats (make-shared-vector 1 0)) (define seated 0)
 (define (sit) (with-shared-lock 9 (let loop () (if (= 0 (shared-vector-ref seats 0)) (begin (shared-wait! 9 1) (loop)))) (shared-vector-set! seats 0 (- (shared-vector-ref seats 0) 1)) (set! seated (+ seated 1))))
 (define sitters (map (lambda (i) (spawn sit)) '(1 2 3)))
@@ -53,13 +53,13 @@
 (test #t (shared-lock-try! 4))
 (shared-unlock! 4)
 (test 9 (with-shared-snapshot 4 (shared-vector-ref v 0)))
-; a snapshot waits for who writes, and is given back like a lock
+; a snapshot waits for a writer, and is released like a lock
 (shared-lock! 4)
 (define reader (spawn (lambda () (shared-snapshot! 4) (let ((seen (shared-vector-ref v 0))) (shared-unlock! 4) seen))))
 (shared-vector-set! v 0 10) (shared-unlock! 4)
 (test 10 (thread-join! reader)) (test #t (shared-lock-try! 4)) (shared-unlock! 4) (test-error (shared-snapshot! 100000)) (test-error (shared-snapshot! 'a))
 
-;; a lock is given back however its section is left
+;; a lock is released however control leaves its section
 (test 'out (call/cc (lambda (k) (with-shared-lock 6 (k 'out)))))
 (test 'raised (guard (e (#t e)) (with-shared-lock 6 (raise 'raised))))
 (test #t (shared-lock-try! 6))
@@ -68,7 +68,7 @@
 (shared-barrier)
 (shared-barrier 'single-read-write)
 
-;; who waits can be ended: for a lock, and for a condition, whose lock is given back behind it
+;; a waiting thread can be ended: at a lock, and at a condition, whose lock is then released
 (shared-lock! 7)
 (define stuck (spawn (lambda () (shared-lock! 7))))
 (define hopeless (spawn (lambda () (with-shared-lock 8 (shared-wait! 8 0)))))
@@ -80,19 +80,20 @@
 (test #t (shared-lock-try! 7)) (test #t (shared-lock-try! 8))
 (shared-unlock! 7) (shared-unlock! 8)
 
-;; who ends holding one gives it back: it may have been ended just behind the lock, before anything was to give it back
+;; a thread that ends releases its locks, even if it is ended right after locking, before its
+;; handler exists
 (thread-join! (spawn (lambda () (shared-lock! 9))))
 (test #t (shared-lock-try! 9)) (shared-unlock! 9)
 (thread-join! (spawn (lambda () (shared-snapshot! 9))))
 (test #t (shared-lock-try! 9)) (shared-unlock! 9)
 
-;; managers move to a node that is there; sizes are said before all else; counts are there by name
+;; managers move to an existing node; sizes must be set first; counters are found by name
 (test '(moved moved 9.5) (let* ((lock (begin (shared-move-lock! 3 0) 'moved)) (pages (begin (shared-vector-move! v 0 7 0) 'moved))) (shared-barrier) (with-shared-lock 3 (shared-vector-set! v 0 9.5)) (list lock pages (shared-vector-ref v 0))))
 (test-error (shared-move-lock! 3 1)) (test-error (shared-move-lock! 100000 0)) (test-error (shared-move-lock! 'a 0)) (test-error (shared-vector-move! v 0 8 0)) (test-error (shared-vector-move! v 2 1 0)) (test-error (shared-vector-move! v 0 1 1)) (test-error (shared-vector-move! (vector 1) 0 1 0)) (test-error (shared-join! 1000000 100)) (test-error (shared-join! 'a 1))
 (test #t (let ((before (shared-statistics))) (and (pair? before) (let loop ((rows before)) (or (null? rows) (and (symbol? (caar rows)) (exact-integer? (cdar rows)) (>= (cdar rows) 0) (loop (cdr rows)))))))) (define (counted name) (cdr (assq name (shared-statistics)))) (test '(0 1 1) (let* ((locks (counted 'locks)) (barriers (counted 'barriers))) (with-shared-lock 3 #t) (shared-barrier) (list (counted 'messages-sent) (- (counted 'locks) locks) (- (counted 'barriers) barriers))))
 
-;; vectors in a region far away
-; regions stay until their process ends, which may have run this program before
+;; vectors in a region at a high address
+; regions remain until their process ends, and the process may have run this program before
 (define (region-behind address tries)
   (if (zero? tries) (error "no region is to be had"))
   (guard (e (#t (region-behind (+ address (expt 2 40)) (- tries 1))))

@@ -51,7 +51,7 @@
 (define (deep n) (let loop ((n n) (d '())) (if (= n 0) d (loop (- n 1) (list d)))))
 (test #t (equal? (deep 10000) (deep 10000)))
 (test #t (equal? (make-list 100000 1) (make-list 100000 1)))
-;; circular structure comes to an end (Guile's does not)
+;; comparison of circular structure terminates (in Guile it does not)
 (define (ring n) (let ((l (make-list n 'x))) (set-cdr! (list-tail l (- n 1)) l) l))
 (cond-expand
   (guile)

@@ -12,11 +12,11 @@
               (lambda (con) (set! seen con) 42)
               (lambda () (+ (raise-continuable 'should-be-a-number) 23)))))
       (list seen v))))
-;; a handler that returns from raise is an error of its own, in the outer handler
+;; a handler that returns from raise causes a second error in the outer handler
 (test 'secondary
   (guard (e (#t 'secondary))
     (with-exception-handler (lambda (e) 'ignored) (lambda () (raise 'oops)))))
-;; handlers nest: the handler runs under the outer one
+;; nested handlers: a handler runs with the outer handlers
 (test '(outer (inner 1))
   (guard (e (#t (list 'outer e)))
     (with-exception-handler (lambda (e) (raise (list 'inner e))) (lambda () (raise 1)))))
@@ -51,14 +51,14 @@
 (test #f (read-error? 'x))
 (test #f (file-error? 'x))
 
-;; errors of primitives can be handled and the program goes on
+;; errors of primitives can be handled, and the program continues
 (test '(e e e e e)
   (map (lambda (thunk) (guard (e (#t 'e)) (thunk)))
        (list (lambda () (car '())) (lambda () (+ 1 'a)) (lambda () (vector-ref (vector) 0))
              (lambda () ((lambda (x) x))) (lambda () (/ 1 0)))))
 (define (loop-of-errors n) (if (= n 0) 'ok (begin (guard (e (#t #f)) (raise n)) (loop-of-errors (- n 1)))))
 (test 'ok (loop-of-errors 10000))
-;; a guard's body is not in tail position, its clauses are handled outside
+;; the body of a guard is not in tail position; its clauses run with the outer handlers
 (define (nested n) (if (= n 0) (raise 'bottom) (guard (e ((number? e) e)) (nested (- n 1)))))
 (test 'bottom (guard (e (#t e)) (nested 500)))
 
@@ -73,7 +73,7 @@
 (test '(1 2) (eval '(let-syntax ((m (syntax-rules () ((_ a) (list 1 a))))) (m 2)) (environment '(scheme base))))
 (test-error (environment '(no such library at all)))
 
-;; what stands in the place of a message and is none is not lost: it is the first irritant
+;; a first argument of error that is not a string becomes the first irritant
 (define (parts . arguments) (guard (e ((error-object? e) (cons (error-object-message e) (error-object-irritants e)))) (apply error arguments)))
 (test '("" 5) (parts 5)) (test '("" f "said" 1) (parts 'f "said" 1)) (test '("" (a b) c) (parts '(a b) 'c)) (test '("said" 1) (parts "said" 1)) (test '("") (parts "")) (test '("" #f) (parts #f))
 (define (text-of . arguments) (guard (e (#t (let ((port (open-output-string))) (write e port) (get-output-string port)))) (apply error arguments)))

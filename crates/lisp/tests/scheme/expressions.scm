@@ -145,7 +145,7 @@
           ((< (car numbers) 0) (loop (cdr numbers) nonneg (cons (car numbers) neg))))))
 (test 100000 (let loop ((i 0)) (if (< i 100000) (loop (+ i 1)) i)))
 (test 100000 (do ((i 0 (+ i 1))) ((= i 100000) i)))
-;; each turn of a loop has variables of its own
+;; each iteration of a loop has new variables
 (test '(2 1 0)
   (map (lambda (f) (f)) (do ((i 0 (+ i 1)) (fs '() (cons (lambda () i) fs))) ((= i 3) fs))))
 (test '(2 1 0)
@@ -269,13 +269,13 @@
 (define (ping n) (if (= n 0) 'ping (pong (- n 1))))
 (define (pong n) (if (= n 0) 'pong (ping (- n 1))))
 (test 'ping (ping 100000))
-;; deep recursion that is no tail call
+;; deep recursion without tail calls
 (define (deep n) (if (= n 0) 0 (+ 1 (deep (- n 1)))))
 (test 100000 (deep 100000))
 
 (test '(1 2 3) `(1 (unquote-splicing (list 2 3))))
 
-;; no clause takes anything
+;; a case-lambda without clauses accepts no arguments
 (define nobody (case-lambda))
 (test #t (procedure? nobody))
 (test-error (nobody))

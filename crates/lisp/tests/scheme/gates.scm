@@ -1,4 +1,4 @@
-;;; Gates: what is sent comes back, calls are threads at their callers' priorities, and ends are told.
+;;; Gates: data are echoed, calls are threads with their callers' priorities, and ends are reported.
 (import (scheme base) (scheme write) (scheme process-context) (scheme file) (srfi 18) (kyocho gate)
         (only (kyocho) pid thread-priority thread-priority-set!))
 (include "harness.scm")
@@ -22,7 +22,7 @@
 (test (bytevector) (gate-call gate 0 (bytevector)))
 (test 8000 (bytevector-length (gate-call gate 0 (make-bytevector 8000 7))))
 
-;; each call is a thread: none waits for another
+;; each call is served by its own thread: none waits for another
 (define (ask n) (spawn (lambda () (bytevector-u8-ref (gate-call gate (+ 100 n) (bytevector n)) 1))))
 (test '(100 101 102 103 104 105 106 107) (map thread-join! (map ask '(0 1 2 3 4 5 6 7))))
 
@@ -34,7 +34,7 @@
             (bytevector-u8-ref (gate-call gate 1 (bytevector)) 0)))))
 (test '(50 3) (map level-of '(50 3)))
 
-;; giving up, being ended, failing
+;; timeouts, termination, failures
 (test-error (gate-call gate 2 (bytevector) 0.01))
 (define waiting (spawn (lambda () (gate-call gate 2 (bytevector)))))
 (thread-sleep! 0.01)
@@ -59,7 +59,7 @@
 (test-error (gate-call server 0 (bytevector)))
 (test-error (gate-close! 5))
 
-;; the end, from either side
+;; closing either side
 (define last (spawn (lambda () (guard (e (#t 'ended)) (gate-call gate 2 (bytevector))))))
 (thread-sleep! 0.01)
 (gate-close! server)

@@ -1,9 +1,10 @@
-;;; (kyocho guardian): what nothing else leads to is given back, once, by each guardian that watches over it.
+;;; (kyocho guardian): an object that is otherwise unreachable is returned once by each guardian
+;;; that watches it.
 (import (scheme base) (scheme write) (scheme process-context) (kyocho guardian) (srfi 18) (srfi 124)
         (only (kyocho) gc make-hash-table hash-table-set! hash-table-size))
 (include "harness.scm")
 
-;; Everything a guardian gives, in the order it gives it.
+;; All objects that a guardian returns, in order.
 (define (drain guardian)
   (let loop ((given '()))
     (let ((next (guardian)))
@@ -14,7 +15,7 @@
 (test #f (g))
 (test-error (g 1 2))
 
-;; What is reachable stays; what is not is given, whole, and once.
+;; Reachable objects stay; an unreachable one is returned intact, and once.
 (define kept (list 'kept))
 (g kept)
 (g (list 'lost (vector 1 2 3)))
@@ -24,14 +25,14 @@
 (test #f (g))
 (test '(kept) kept)
 
-;; When the last way to it is cut; and what has no place in the heap never is.
+;; After the last reference is removed; and values that are not heap objects are never returned.
 (g 5)
 (g 'symbol)
 (set! kept #f)
 (gc)
 (test '((kept)) (drain g))
 
-;; In the order of their registration, twice where registered twice, and by each guardian.
+;; In the order of registration, as often as registered, and by each guardian.
 (define h (make-guardian))
 (define (watch-some)
   (g (list 1))
@@ -42,7 +43,8 @@
 (test '((1) (2) (both) (both)) (drain g))
 (test '((both)) (drain h))
 
-;; What one that is saved leads to is saved with it, and is given at the same time where it is watched.
+;; Objects reachable from a saved object are saved too, and are returned in the same collection if
+;; they are watched.
 (define (watch-nested)
   (let* ((inner (list 'inner)) (outer (list 'outer inner)))
     (g outer)
@@ -58,7 +60,7 @@
 (gc)
 (test '(#f #f) (list (g) (h)))
 
-;; A ring, and one that leads to its guardian.
+;; A cycle, and an object that refers to its guardian.
 (define (watch-ring)
   (let ((ring (list 'ring g)))
     (set-cdr! (cdr ring) ring)
@@ -67,7 +69,7 @@
 (gc)
 (test 'ring (car (g)))
 
-;; What was given may be registered again.
+;; A returned object may be registered again.
 (define (watch-again) (g (list 'again)))
 (watch-again)
 (gc)
@@ -75,7 +77,7 @@
 (gc)
 (test '((again)) (drain g))
 
-;; A guardian that is out of reach saves nothing; one that another one saves does, and only then.
+;; An unreachable guardian saves nothing, unless another guardian has saved it.
 ((make-guardian) (list 'unseen))
 (define (watch-watcher)
   (let ((watcher (make-guardian)))
@@ -87,7 +89,8 @@
 (test #t (procedure? watcher))
 (test '((watched)) (drain watcher))
 
-;; Ephemerons whose keys a guardian saves are whole until the key was taken and let go.
+;; Ephemerons whose keys a guardian saved are intact until the key was taken and is unreachable
+;; again.
 (define (watch-key)
   (let ((key (list 'key)))
     (g key)
@@ -112,7 +115,7 @@
 (test 1 (hash-table-size table))
 (set! key (g))
 
-;; What only the datum of a whole ephemeron leads to is not out of reach.
+;; An object reachable only from the datum of an intact ephemeron is reachable.
 (define (watch-datum) (let ((datum (list 'datum))) (g datum) (make-ephemeron key datum)))
 (set! by-key (watch-datum))
 (gc)
@@ -122,7 +125,8 @@
 (test '((datum)) (drain g))
 (test '(#t 0) (list (ephemeron-broken? by-key) (hash-table-size table)))
 
-;; Several threads register with one guardian and take from it: each object is given to one of them, once.
+;; Several threads register objects with one guardian and take them: each object is returned to
+;; exactly one thread.
 (define each 200)
 (define shared (make-guardian))
 (define seen (make-vector (* 2 each) 0))

@@ -1,10 +1,4 @@
-;;; A portable test form. A file of tests includes this, tests, and ends with (finish).
-;;;
-;;;   (test expected expression)        equal?, and a NaN is like another
-;;;   (test-near expected expression)   within a billionth
-;;;   (test-true expression)            anything but #f
-;;;   (test-error expression)           raises something
-;;;   (test-values (expected ...) expression)
+;;; A portable test form. A test file includes this file, contains tests, and ends with (finish).
 
 (define passed 0)
 (define failed 0)

@@ -21,7 +21,7 @@
 (test 1 (hash-table-ref (alist->hash-table '((a . 1) (b . 2) (a . 3))) 'a))
 (test '(1 2) (let* ((t (table 'a 1)) (u (hash-table-copy t))) (hash-table-set! u 'a 2) (list (hash-table-ref t 'a) (hash-table-ref u 'a))))
 (test '(1 2) (let ((t (table 'a 1)) (u (table 'b 2))) (hash-table-merge! t u) (list (hash-table-ref t 'a) (hash-table-ref t 'b))))
-;; many keys, and most of them taken out again
+;; many keys, most of which are deleted again
 (test '(10000 49995000 100)
   (let ((t (make-hash-table)))
     (do ((i 0 (+ i 1))) ((= i 10000)) (hash-table-set! t i i))

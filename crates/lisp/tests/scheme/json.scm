@@ -1,4 +1,4 @@
-;;; (kyocho json): RFC 8259 as SRFI 180 maps it.
+;;; (kyocho json): RFC 8259 with the mapping of SRFI 180.
 (import (scheme base) (scheme write) (scheme process-context) (kyocho json))
 (include "harness.scm")
 
@@ -13,13 +13,13 @@
       (let* ((port (open-input-string "1 [2]")) (a (json-read port)) (b (json-read port)))
         (list a b (if (eof-object? (json-read port)) 'end 'more))))
 
-;; What is written is read.
+;; Written values can be read.
 (for-each
  (lambda (value) (test value (string->json (json->string value))))
  (list 0 -1 1.5 -0.25 1e300 "" "a\"b\\c\n\x1;é𝄞" '#() '() '((a . #(1 2)) (|b c| . ((d . null)))) #t #f 'null))
 (test "{\"a\":[1,0.5,2.0,\"\\u0001\"]}" (json->string '((a . #(1 1/2 2. "\x1;")))))
 
-;; What is no JSON is told so.
+;; Invalid JSON is an error.
 (define (reason text)
   (guard (e ((json-error? e) (json-error-reason e))) (list 'read (string->json text))))
 (for-each
@@ -29,7 +29,7 @@
 (test "nested deeper than 1000 levels" (reason (make-string 100000 #\[)))
 (for-each (lambda (value) (test-error (json->string value))) (list +nan.0 -inf.0 'symbol #\a '(1 2) car))
 
-;; each of these is told by its own words
+;; each error has a message of its own
 (for-each
  (lambda (entry) (test (cadr entry) (reason (car entry))))
  '(("{\"a\";1}" ": expected, got ;") ("{xa\":1}" "\" expected, got x") ("[1," "a value expected, got the end")
@@ -43,7 +43,7 @@
 (test "{\"a\":{},\"b\":[null,false]}" (json->string '((a . ()) (b . #(null #f)))))
 (test '(#t #f) (list (json-null? 'null) (json-null? '())))
 (test "a member of an object is (symbol . value): 1" (guard (e ((json-error? e) (json-error-reason e))) (json->string '(1))))
-;; to a port, or to the one that is there; nested no deeper than one says
+;; output to a given or the current port; nesting up to the parameter's limit
 (test "[1,\"a\"]{\"b\":null}" (let ((port (open-output-string))) (json-write '#(1 "a") port) (json-write '((b . null)) port) (get-output-string port))) (test "true" (let ((port (open-output-string))) (parameterize ((current-output-port port)) (json-write #t)) (get-output-string port))) (test-error (json-write 'symbol (open-output-string))) (test-error (json-write 1 5)) (test-error (json-write 1 (open-input-string "")))
 (test '(1000 (#(#(1)) "nested deeper than 1 levels")) (list (json-nesting-max) (parameterize ((json-nesting-max 1)) (list (parameterize ((json-nesting-max 2)) (string->json "[[1]]")) (guard (e ((json-error? e) (json-error-reason e))) (string->json "[[1]]"))))))
 (test '(#t deep) (let ((text (lambda (n) (string-append (make-string n #\[) (make-string n #\]))))) (list (vector? (string->json (text 1000))) (guard (e ((json-error? e) 'deep)) (string->json (text 1001))))))

@@ -1,4 +1,4 @@
-;;; What (kyocho) adds to strings and symbols; (srfi 13) has other orders of arguments for some of these names.
+;;; Strings and symbols of (kyocho); (srfi 13) has other argument orders for some of these names.
 (import (kyocho))
 (include "harness.scm")
 
@@ -19,7 +19,7 @@
 (for-each (lambda (f) (test '(error error error error) (list (refused f 5 5) (refused f "a" -1) (refused f "a" 1.5) (refused f "a" 5 "x")))) (list string-pad string-pad-left string-pad-right))
 (test '("axyd" "abcd" "xyabcd" "") (list (string-replace "abcd" "xy" 1 3) (string-replace "abcd" "" 2 2) (string-replace "abcd" "xy" 0 0) (string-replace "abcd" "" 0 4))) (test "aβd" (string-replace "abcd" "β" 1 3)) (test '(error error error) (list (refused string-replace "abc" "x" 2 1) (refused string-replace "abc" "x" 0 4) (refused string-replace "abc" #\x 0 1)))
 
-;; what stands where: a character, or a test
+;; search for a character, or with a test
 (test '(2 #f 3 2 3) (list (string-index "hello" #\l) (string-index "hello" #\z) (string-index "hello" #\l 3) (string-index "heLLo" char-upper-case?) (string-index "heLLo" char-upper-case? 3))) (test '(#f #f 1) (list (string-index "hello" #\l 0 2) (string-index "heLLo" char-upper-case? 0 2) (string-index greek #\β)))
 (test '(error error error error error error) (list (refused string-index "abc" #\a 4) (refused string-index "abc" char-numeric? 4) (refused string-index "abc" char-numeric? 0 4) (refused string-index "abc" char-numeric? 2 1) (refused string-index "abc" 5) (refused string-index 'abc #\a)))
 (for-each (lambda (f) (test '(3 #f 3 #f) (list (f "hello" #\l) (f "hello" #\z) (f "heLLo" char-upper-case?) (f "" #\a))) (test '(error error) (list (refused f 'a #\a) (refused f "a" 5)))) (list string-rindex string-index-right))
@@ -45,7 +45,7 @@
 (test #t (eq? 'a (intern "a"))) (test '|A b| (intern "A b")) (test-error (intern 'a)) (test '(#f #t "a") (let ((s (string->uninterned-symbol "a"))) (list (eq? s 'a) (symbol? s) (symbol->string s)))) (test #f (eq? (string->uninterned-symbol "a") (string->uninterned-symbol "a"))) (test-error (string->uninterned-symbol 'a))
 (for-each (lambda (make) (let ((a (make)) (b (make))) (test '(#t #f #f #f) (list (symbol? a) (eq? a b) (string=? (symbol->string a) (symbol->string b)) (eq? a (string->symbol (symbol->string a)))))) (test '(#t #t) (list (string-prefix? "x" (symbol->string (make 'x))) (string-prefix? "y" (symbol->string (make "y"))))) (test 'error (refused make 5)) (test 'error (refused make 'a 'b)))
           (list generate-symbol gensym))
-;; whichever name was called is the one that complains
+;; the error names the procedure that was called
 (test '("string-pad: first argument must be a string" "string-pad-left: first argument must be a string" "gensym: first argument must be a string" "generate-symbol: first argument must be a string" "string-index: third argument must be a place in the string, not before the start" "list-head: second argument must be an exact non-negative integer" "take: second argument must be an exact non-negative integer")
       (list (complaint string-pad 5 5) (complaint string-pad-left 5 5) (complaint gensym 5) (complaint generate-symbol 5) (complaint string-index "abc" char-numeric? 4) (complaint list-head '(a) 'b) (complaint take '(a) 'b)))
 

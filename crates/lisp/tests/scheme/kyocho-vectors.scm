@@ -1,4 +1,5 @@
-;;; What (kyocho) adds to vectors and bytevectors; (srfi 133) has other orders of arguments for some of these names.
+;;; Vectors and bytevectors of (kyocho); (srfi 133) has other argument orders for some of these
+;;; names.
 (import (kyocho))
 (include "harness.scm")
 

@@ -1,4 +1,4 @@
-;;; Lists so long that what searches them does it part by part.
+;;; Lists so long that procedures search them in slices.
 (import (scheme base) (scheme write) (scheme process-context))
 (include "harness.scm")
 

@@ -2,12 +2,13 @@
 (import (scheme base) (scheme write) (scheme process-context) (srfi 18) (kyocho mailbox) (kyocho supervisor))
 (include "harness.scm")
 
-;; What ends by an exception is told of on standard error as well: these end by exit-process!.
+;; These processes end by exit-process!, because an end by an exception would also be reported on
+;; standard error.
 (define (fail reason) (exit-process! (self) reason) (thread-sleep! 60))
 (define (forever) (receive-message (lambda (message) #f)))
 (define (tagged tag) (lambda (message) (and (vector? message) (eq? (vector-ref message 0) tag))))
 
-;; messages come in order, and may be taken out of order
+;; messages arrive in order, and may be received out of order
 (define me (self))
 (test '(1 2 3) (begin (for-each (lambda (n) (send! me n)) '(1 2 3)) (let* ((a (receive-message)) (b (receive-message))) (list a b (receive-message)))))
 (test '(b a c) (begin (for-each (lambda (x) (send! me x)) '(a b c)) (let* ((b (receive-message (lambda (x) (eq? x 'b)))) (a (receive-message))) (list b a (receive-message)))))
@@ -20,7 +21,7 @@
     (receive-message)))
 (test '(#t named) (let ((p (spawn-process forever 'named))) (let ((seen (list (process-alive? p) (process-name p)))) (exit-process! p 'kill) seen)))
 
-;; monitors hear of every end, and of one that was before them
+;; monitors report every end, including one before they existed
 (define (end-of p) (let ((reference (monitor! p))) (let ((down (receive-message (tagged 'down)))) (and (eq? (vector-ref down 1) reference) (eq? (vector-ref down 2) p) (vector-ref down 3)))))
 (test 'normal (end-of (spawn-process (lambda () 1))))
 (test 'oops (end-of (spawn-process (lambda () (fail 'oops)))))
@@ -31,7 +32,8 @@
 (test 'none (let* ((p (spawn-process forever)) (reference (monitor! p))) (demonitor! p reference) (exit-process! p 'x) (guard (e ((terminated-thread-exception? e) 'none)) (thread-join! (process-thread p)))))
 (test #f (receive-message (tagged 'down) 0.01 #f))
 
-;; links end each other, whichever ends first; normal ends do not; who traps is told
+;; linked processes end each other, whichever ends first, but not after a normal end; a process that
+;; traps exits gets a message
 (define (linked-pair body)
   (let* ((inner #f) (outer (spawn-process (lambda () (set! inner (spawn-linked body)) (send! me 'ready) (forever)))))
     (receive-message (lambda (m) (eq? m 'ready)))
@@ -52,7 +54,7 @@
 (test 'lost (begin (send! (let ((p (spawn-process (lambda () 1)))) (end-of p) p) 'nobody) 'lost))
 (test-error (exit-process! me 'kill))
 
-;; a chain of a thousand ends by its last link
+;; a chain of a thousand processes ends with its last link
 (define (link-above under)
   (let ((p (spawn-process
             (lambda ()

@@ -1,4 +1,4 @@
-;;; R7RS §6.13: input and output; §2 and §7.1: what read accepts.
+;;; R7RS §6.13: input and output; §2 and §7.1: the syntax that read accepts.
 (import (scheme base) (scheme write) (scheme read) (scheme file) (scheme process-context) (scheme char))
 (include "harness.scm")
 
@@ -53,7 +53,7 @@
 (test '|a b| (read-from "|a b|")) (test 'aAb (read-from "|a\\x41;b|")) (test 'abc (read-from "#!fold-case ABC")) (test 'ABC (read-from "#!fold-case #!no-fold-case ABC"))
 (test #t (let ((x (read-from "#0=(a b . #0#)"))) (eq? x (cddr x)))) (test #t (let ((x (read-from "(#0=(1) #0#)"))) (eq? (car x) (cadr x)))) (test #t (let ((x (read-from "#0=#(1 #0#)"))) (eq? x (vector-ref x 1))))
 (test-error (read-from "(a")) (test-error (read-from ")")) (test-error (read-from "(a . b c)")) (test-error (read-from "#<procedure>")) (test-error (read-from "\"abc"))
-;; what is written can be read again
+;; written values can be read again
 (define data
   (list 'symbol (string->symbol "odd symbol") (string->symbol "|") "str\"ing\\ \n\t λ" #\a #\space #\newline #\x0 #\x7f #\λ 1 -1/2 1.5 1e100 -0.0 +inf.0 123456789012345678901234567890 '(1 (2 . 3) #(4 #u8(5))) #t #f '() ''quoted '`(q ,u ,@s) (string->symbol "1") (string->symbol "+") (string->symbol ".") (string->symbol "a.b") (string->symbol "UPPER") (string->symbol "#foo")))
 (for-each (lambda (datum) (test datum (read-from (written datum)))) data)

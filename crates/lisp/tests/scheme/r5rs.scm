@@ -1,4 +1,5 @@
-;;; (scheme r5rs): the names that R7RS has elsewhere under others, and R5RS programs in its environments.
+;;; (scheme r5rs): the names that R7RS has in other libraries or under other names, and R5RS
+;;; programs in its environments.
 (import (scheme base) (scheme write) (scheme process-context) (scheme eval)
         (only (scheme r5rs) exact->inexact inexact->exact null-environment scheme-report-environment))
 (include "harness.scm")
@@ -15,7 +16,7 @@
 (test 6 (eval '(force (delay (apply + (map abs '(-1 2 -3))))) r5rs))
 (test-error (eval '(guard (e (#t 1)) (raise 'x)) r5rs))
 (test-error (eval '(vector-map car '#((1))) r5rs))
-;; the syntax alone: names of procedures mean nothing
+;; the syntactic environment: names of procedures are unbound
 (define syntax (null-environment 5))
 (test 5 (eval '(let* ((x 4) (y 5)) (case x ((4) y) (else 'no))) syntax))
 (test-error (eval '(car '(1)) syntax))

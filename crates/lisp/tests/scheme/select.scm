@@ -6,7 +6,7 @@
 (define (await ready?) (if (not (ready?)) (begin (thread-sleep! 0.001) (await ready?))))
 (define (ended? thread) (guard (e ((terminated-thread-exception? e) 'terminated)) (thread-join! thread)))
 (define (waits? name what) (pair? (string-search-all (string-append name ", waits for " what) (with-output-to-string ps))))
-;; A thread that waits for WHAT; several at a time have names of their own.
+;; A thread that waits for WHAT. If there are several, each has a name of its own.
 (define (waiting name what thunk)
   (let ((thread (spawn thunk name)))
     (await (lambda () (waits? (symbol->string name) what)))
@@ -16,10 +16,10 @@
 (define (peek . channels) (call-with-values (lambda () (channel-select (map (lambda (c) (list 'receive c)) channels) 0)) list))
 (define (filled capacity . messages) (let ((c (make-channel capacity))) (for-each (lambda (m) (channel-send! c m)) messages) c))
 (define nobody (make-channel))
-;; What nobody keeps is gone, and something else is in its place.
+;; Unreachable objects are freed, and their memory is reused.
 (define (churn) (gc) (make-list 20000 'other) (gc))
 
-;; what is ready is done; the value is the last body's
+;; a ready case is executed; the value is that of the last body
 (test 'm (select ((m (channel-receive (filled 1 'm))) m)))
 (test '(2 m) (select ((m (channel-receive nobody)) 1) ((m (channel-receive (filled 1 'm))) (display "") (list 2 m))))
 (test 'got (select ((channel-receive (filled 1 'm)) 'got)))
@@ -31,7 +31,7 @@
 (test-values (1 2) (select (else (values 1 2))))
 (define (total jobs stop) (let loop ((sum 0)) (select ((job (channel-receive jobs)) (loop (+ sum job))) ((channel-receive stop #f) sum) ((thread-sleep! 10) (error "nobody has work" sum)))))
 (test 6 (let* ((jobs (make-channel)) (stop (make-channel)) (worker (spawn (lambda () (total jobs stop))))) (for-each (lambda (n) (channel-send! jobs n)) '(1 2 3)) (channel-close! stop) (thread-join! worker)))
-;; other meanings of the words are no matter, nor are other names of the procedures
+;; the keywords may have other meanings, and the procedures other names
 (test '(0 m) (receive (index message) (channel-select (list (list 'receive (filled 1 'm)))) (list index message)))
 (test '(m 5 6) (let ((receive 5) (send 6) (list list)) (select ((index (channel-receive (filled 1 'm))) (list index receive send)))))
 (define-library (prefixed)
@@ -40,13 +40,13 @@
   (begin (define (first-of c) (k:select ((m (k:channel-receive c)) m) ((k:channel-send! (k:make-channel) 1) 'sent) (k:else 'none)))))
 (import (prefixed)) (test '(m none) (let ((c (filled 1 'm))) (let ((m (first-of c))) (list m (first-of c)))))
 
-;; what is no clause is told when the form is read, and so are two limits
+;; an invalid clause is reported when the form is expanded, and so is a second limit
 (define (said-of form) (message-of (lambda () (eval form (environment '(kyocho))))))
 (for-each (lambda (form) (test #t (let ((said (said-of form))) (and (string? said) (string-prefix? "select: no clause, or a second limit" said)))))
           '((select (receive c)) (select ((channel-receive c))) (select ((channel-receive) 1)) (select ((channel-send! c) 1)) (select ((channel-send! c 1 2) 3)) (select ((thread-sleep! 1) 2) ((thread-sleep! 1) 2)) (select (else 1) (else 2)) (select ((thread-sleep! 1) 2) (else 1)) (select 5) (select ((thread-sleep!) 1)) (select (else))))
 (test "channel-select: without cases and a timeout it would wait for ever" (said-of '(select)))
 
-;; the procedure: which case, and its message
+;; the procedure returns the case's index and its message
 (test-values (1 'm) (channel-select (list (list 'receive nobody) (list 'receive (filled 1 'm)))))
 (test '(0 m) (let ((c (make-channel 1))) (call-with-values (lambda () (channel-select (list (list 'send c 'm)) #f)) (lambda (index message) (list index (channel-receive c))))))
 (test-values (#f #f) (channel-select (list (list 'receive nobody)) 0)) (test-values (#f #f) (channel-select (list (list 'receive nobody)) -1.5)) (test-values (#f #f) (channel-select (list (list 'receive nobody)) 0.01))
@@ -61,7 +61,7 @@
 (test-values (#f #f) (channel-select (make-list 1024 (list 'receive nobody)) 0)) (test-values (1023 'm) (channel-select (append (make-list 1023 (list 'receive nobody)) (list (list 'receive (filled 1 'm))))))
 (test "channel-select: more than 1024 cases" (select-error (make-list 1025 (list 'receive nobody)) 0)) (test "channel-select: more than 1024 cases" (select-error (apply circular-list (make-list 3 (list 'receive nobody))) 0))
 
-;; a closed channel is ready: what it says is what the plain procedure says
+;; a closed channel is ready, with the result that the plain procedure would have
 (define closed (filled 3 'left)) (channel-close! closed)
 (test '(left ended) (let* ((a (select ((m (channel-receive closed 'ended)) m))) (b (select ((m (channel-receive closed 'ended)) m) (else 'none)))) (list a b)))
 (define says-closed (message-of (lambda () (channel-receive closed))))
@@ -69,10 +69,10 @@
 (define (closing c thunk) (let ((t (selecting 'closing thunk))) (channel-close! c) (thread-join! t)))
 (test 'ended (let ((c (make-channel))) (closing c (lambda () (select ((channel-receive nobody) 'got) ((m (channel-receive c 'ended)) m)))))) (test says-closed (let ((c (make-channel 2))) (closing c (lambda () (message-of (lambda () (select ((channel-receive nobody) 'got) ((channel-receive c) 'got))))))))
 (test says-closed (let ((c (filled 1 'm))) (closing c (lambda () (message-of (lambda () (select ((channel-send! c 1) 'sent))))))))
-;; an offer goes with its channel
+;; an offer is removed with its channel
 (test (list says-closed 'ended) (let* ((c (make-channel)) (t (selecting 'offers (lambda () (message-of (lambda () (select ((channel-send! c 1) 'sent)))))))) (suspend (thread-number t)) (channel-close! c) (let ((m (channel-receive c 'ended))) (resume (thread-number t)) (list (thread-join! t) m))))
 
-;; of several that are ready each has its turn, also where two selects take turns
+;; of several ready cases each is chosen in turn, also if two selects alternate
 (define (counts cases turns . others)
   (let ((counts (make-vector (length cases) 0)))
     (do ((i 0 (+ i 1))) ((= i turns) (vector->list counts))
@@ -83,38 +83,38 @@
 (for-each (lambda (others) (test #t (every (lambda (n) (<= 30 n 70)) (apply counts both 100 others)))) (list '() (list both) (list both both) (list both both both)))
 (test #t (every (lambda (n) (<= 5 n 15)) (counts (make-list 10 (list 'receive one 'ended)) 100)))
 
-;; a channel without room: a case that sends is ready where somebody waits, and only then
+;; a channel without capacity: a send case is ready only if a receiver waits
 (test '(none sent m) (let* ((c (make-channel)) (a (select ((channel-send! c 'm) 'sent) (else 'none))) (t (receiving 'receives c)) (b (select ((channel-send! c 'm) 'sent) (else 'none)))) (list a b (thread-join! t))))
 (test '(sent m) (let* ((c (make-channel)) (t (selecting 'receives (lambda () (select ((m (channel-receive c)) m) ((m (channel-receive nobody)) (list 'nobody m)))))) (it (select ((channel-send! c 'm) 'sent) (else 'none)))) (list it (thread-join! t))))
 (test '(sent m (#f #f)) (let* ((c (make-channel)) (d (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c 'm) 'sent) ((channel-send! d 'm) 'other))))) (m (channel-receive c))) (list (thread-join! t) m (peek c d))))
 (test '(sent m) (let* ((c (make-channel)) (t (selecting 'offers (lambda () (select ((channel-receive nobody) 'got) ((channel-send! c 'm) 'sent))))) (m (select ((m (channel-receive c)) m) (else 'none)))) (list (thread-join! t) m)))
 (test '(m sent) (let* ((c (make-channel)) (t (selecting 'receives (lambda () (select ((m (channel-receive nobody)) 'nobody) ((m (channel-receive c)) m)))))) (channel-send! c 'm) (list (thread-join! t) 'sent)))
-;; first come first served, whether a message was put down or offered
+;; first come, first served, for stored and for offered messages
 (test '(m sent n) (let* ((c (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c 'm) 'sent))))) (u (waiting 'sends "a channel's receiver" (lambda () (channel-send! c 'n)))) (a (channel-receive c)) (s (thread-join! t)) (b (channel-receive c))) (thread-join! u) (list a s b)))
 (test '(n m sent) (let* ((c (make-channel)) (u (waiting 'sends "a channel's receiver" (lambda () (channel-send! c 'n)))) (t (selecting 'offers (lambda () (select ((channel-send! c 'm) 'sent))))) (a (channel-receive c)) (b (channel-receive c))) (thread-join! u) (list a b (thread-join! t))))
-;; two that face each other meet in one of both places
+;; two selects with the same channels meet in exactly one of them
 (define (facing) (let* ((c (make-channel)) (d (make-channel)) (t (spawn (lambda () (select ((channel-send! c 'c) 'sent) ((m (channel-receive d)) m))))) (mine (select ((m (channel-receive c)) m) ((channel-send! d 'd) 'sent))) (its (thread-join! t))) (and (equal? (peek c d) '(#f #f)) (list mine its))))
 (test #t (let loop ((n 100)) (or (= n 0) (and (member (facing) '((c sent) (sent d))) (loop (- n 1))))))
-;; none meets itself, but does meet its like
+;; a select does not meet itself, but meets a similar one
 (define (twins c) (select ((channel-send! c 'm) 'sent) ((m (channel-receive c)) m) ((channel-send! c 'm) 'sent) ((m (channel-receive c)) m)))
 (test 'neither (let ((c (make-channel))) (select ((channel-send! c 1) 'sent) ((channel-receive c) 'got) ((channel-send! c 1) 'sent) ((thread-sleep! 0.01) 'neither))))
 (test '(m sent) (list-sort (lambda (a b) (string<? (symbol->string a) (symbol->string b))) (let* ((c (make-channel)) (t (spawn (lambda () (twins c)))) (mine (twins c))) (list mine (thread-join! t)))))
 (test '(m (#f #f)) (let* ((c (make-channel)) (t (selecting 'twin (lambda () (twins c)))) (m (channel-receive c))) (thread-join! t) (list m (peek c))))
 (test '(m m) (let* ((c (make-channel)) (t (selecting 'twin (lambda () (twins c)))) (sent (begin (channel-send! c 'm) 'm))) (list sent (thread-join! t))))
 
-;; one case happens: of the others nothing
+;; exactly one case happens; the others have no effect
 (test '((1) 2) (let* ((a (make-channel 1)) (b (make-channel 1)) (t (selecting 'waits (lambda () (select ((m (channel-receive a)) (list m)) ((m (channel-receive b)) (list m))))))) (channel-send! a 1) (let ((m (thread-join! t))) (channel-send! b 2) (list m (channel-receive b)))))
 (test '(#t #f) (let* ((a (make-channel 1)) (b (make-channel 1)) (t (selecting 'waits (lambda () (select ((m (channel-receive a)) m) ((m (channel-receive b)) m)))))) (suspend (thread-number t)) (channel-send! a 'm) (channel-send! b 'm) (resume (thread-number t)) (let* ((m (thread-join! t)) (left (peek a b)) (rest (peek a b))) (list (and (eq? m 'm) (eq? (cadr left) 'm)) (car rest)))))
-;; time over: the offer is gone
+;; after a timeout the offer is withdrawn
 (test '(late (#f #f)) (let* ((c (make-channel)) (it (select ((channel-send! c 'm) 'sent) ((thread-sleep! 0.01) 'late)))) (list it (peek c))))
 (test '(late 5) (let* ((c (make-channel)) (it (select ((channel-receive c) 'got) ((thread-sleep! 0.01) 'late))) (t (spawn (lambda () (channel-send! c 5))))) (list it (channel-receive c))))
-;; what has happened when it is, has happened
+;; a case that happened by the time of the timeout counts
 (define (in-time)
   (let* ((c (make-channel)) (t (spawn (lambda () (select ((channel-send! c 'm) 'sent) ((thread-sleep! 0.1) 'late))))))
     (thread-sleep! 0.01) (guard (e (#t #f)) (suspend (thread-number t)))
     (let ((taken (peek c))) (thread-sleep! 0.15) (guard (e (#t #f)) (resume (thread-number t))) (let ((it (thread-join! t))) (if (car taken) (list it (cadr taken)) (in-time))))))
 (test '(sent m) (in-time))
-;; the list of cases may change meanwhile
+;; the list of cases may be changed meanwhile
 (test '((0 m) (#f #f)) (let* ((c (make-channel)) (cases (list (list 'receive c))) (t (selecting 'waits (lambda () (call-with-values (lambda () (channel-select cases)) list))))) (set-car! (cdr (car cases)) nobody) (set-cdr! cases 5) (channel-send! c 'm) (list (thread-join! t) (peek c nobody))))
 
 (define cases #f)
@@ -127,23 +127,23 @@
 (test '(#t (1 (ended))) (let ((c (make-channel))) (forgotten (lambda () (list (list 'receive nobody) (list 'receive c (watched (list 'ended))))) (lambda () (channel-close! c)))))
 (test '((#t 1) (m)) (let* ((c (filled 1 'first)) (it (forgotten (lambda () (list (list 'receive nobody) (list 'send c (watched (list 'm))))) (lambda () (channel-receive c))))) (list (list (car it) (caadr it)) (channel-receive c))))
 
-;; who is ended takes nothing along, and leaves nothing
+;; a thread that is ended takes no message and leaves no offer
 (define (end! thread) (thread-terminate! thread) (ended? thread))
 (test '(terminated (#f #f)) (let* ((c (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c 'm) 'sent)))))) (let ((end (end! t))) (list end (peek c)))))
 (test '(terminated m) (let* ((c (make-channel)) (t (selecting 'receives (lambda () (select ((channel-receive c) 'got) ((channel-receive nobody) 'got)))))) (let ((end (end! t)) (u (spawn (lambda () (channel-send! c 'm))))) (list end (channel-receive c)))))
-;; nor what it was given before it ran: that is the next one's
+;; nor a message that was passed to it before it ran: the next receiver gets that
 (define (given-before-it-ran receive)
   (let* ((c (make-channel)) (t (receive c))) (suspend (thread-number t))
     (let* ((it (select ((channel-send! c (list 'm)) 'sent) (else 'none))) (end (begin (churn) (end! t)))) (list it end (peek c) (peek c)))))
 (test '(sent terminated (0 (m)) (#f #f)) (given-before-it-ran (lambda (c) (receiving 'receives c))))
 (test '(sent terminated (0 (m)) (#f #f)) (given-before-it-ran (lambda (c) (selecting 'receives (lambda () (select ((channel-receive nobody) 'got) ((channel-receive c) 'got)))))))
 (test '(sent (m)) (let* ((c (make-channel)) (t (selecting 'receives (lambda () (select ((channel-receive nobody) 'nobody) ((m (channel-receive c)) m)))))) (suspend (thread-number t)) (let ((it (select ((channel-send! c (list 'm)) 'sent) (else 'none)))) (churn) (resume (thread-number t)) (list it (thread-join! t)))))
-;; an offer that was taken was sent, whatever becomes of who made it
+;; an accepted offer counts as sent, whatever happens to the sender
 (test '(m terminated (#f #f)) (let* ((c (make-channel)) (d (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c 'm) 'sent) ((channel-send! d 'm) 'sent)))))) (suspend (thread-number t)) (let* ((m (channel-receive c)) (left (peek d)) (end (end! t))) (list m end left))))
 (test '(m sent (#f #f)) (let* ((c (make-channel)) (d (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c 'm) 'sent) ((channel-send! d 'm) 'other)))))) (suspend (thread-number t)) (let* ((m (channel-receive c)) (left (peek d c))) (resume (thread-number t)) (list m (thread-join! t) left))))
 (test '(m (#f #f)) (let* ((c (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c (list 'm)) 'sent)))))) (churn) (let ((m (channel-receive c))) (thread-join! t) (list (car m) (peek c)))))
 
-;; a wake that it has no use for is the next one's: a message, room
+;; a wake that the select does not need is passed on: for a message, for room
 (define (told thread) (guard (e ((join-timeout-exception? e) 'lost)) (thread-join! thread 10)))
 (define (overtaken go-on)
   (let* ((a (make-channel 1)) (b (make-channel 1)) (t (selecting 'first (lambda () (select ((channel-receive a) 'a) ((channel-receive b) 'b))))) (next (receiving 'next a)))
@@ -156,7 +156,7 @@
 (define (resumed t) (resume (thread-number t)) (ended? t))
 (test #t (let loop ((n 20)) (or (= n 0) (and (equal? (overtaken resumed) '(m n)) (equal? (no-room resumed) '(sent m)) (loop (- n 1))))))
 (test '((m n) (sent m)) (list (overtaken end!) (no-room end!)))
-;; its channels are gone, and so is the time
+;; channels that only the waiting select refers to, until the timeout
 (test '(late late) (let ((t (spawn (lambda () (select ((channel-receive (make-channel)) 'got) ((channel-send! (make-channel) 1) 'sent) ((thread-sleep! 0.02) 'late)))))) (churn) (list (thread-join! t) (select ((channel-receive (make-channel)) 'got) ((thread-sleep! 0.01) 'late)))))
 
 (finish)

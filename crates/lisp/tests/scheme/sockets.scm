@@ -5,7 +5,7 @@
 (define (spawn thunk) (thread-start! (make-thread thunk)))
 (define (port-of listener) (let* ((text (socket-address listener)) (colon (let loop ((i (- (string-length text) 1))) (if (char=? (string-ref text i) #\:) i (loop (- i 1)))))) (string->number (substring text (+ colon 1) (string-length text)))))
 
-;; each line comes back, until the other side ends
+;; each line is echoed, until the other side closes
 (define (echo socket)
   (let ((in (socket-input-port socket)) (out (socket-output-port socket)))
     (let loop ()
@@ -29,7 +29,7 @@
 (thread-terminate! server)
 (test 'terminated (guard (e ((terminated-thread-exception? e) 'terminated)) (thread-join! server)))
 
-;; who waits in a socket that is closed is told; one that comes too late to wait gets an error
+;; a thread that waits in a socket that is closed is woken; a later wait is an error
 (define reader (let ((s (tcp-connect "127.0.0.1" (port-of tcp)))) (cons s (spawn (lambda () (read-line (socket-input-port s)))))))
 (thread-sleep! 0.01)
 (socket-close! (car reader))
@@ -52,7 +52,7 @@
 (test-error (unix-listen path))
 (socket-close! local) (delete-file path)
 
-;; what fails says so
+;; failures are errors with a reason
 (test #t (guard (e ((file-error? e) #t)) (unix-connect path)))
 (test-error (tcp-connect "127.0.0.1" 65536)) (test-error (tcp-connect 'here 1)) (test-error (socket-accept 5)) (test-error (socket-input-port local))
 (test #t (let* ((l (tcp-listen "127.0.0.1" 0)) (n (port-of l))) (socket-close! l) (guard (e ((file-error? e) #t)) (tcp-connect "127.0.0.1" n))))

@@ -43,7 +43,7 @@
 (test #t (lset<= eq? '(a) '(a b a) '(a b c c))) (test #t (lset<= eq?)) (test #t (lset= eq? '(b e a) '(a e b) '(e e b a))) (test 4 (length (lset-adjoin eq? '(b a) 'c 'd 'a 'c))) (test 6 (length (lset-union eq? '(a b c d e) '(a e i) '()))) (test '(a e) (lset-intersection eq? '(a b c d e) '(a e i o u))) (test '(b c d) (lset-difference eq? '(a b c d e) '(a e i o u))) (test 6 (length (lset-xor eq? '(a b c d e) '(a e i o u))))
 (test-values ('(b) '(a)) (lset-diff+intersection eq? '(a b) '(a)))
 
-;; what may use its argument up gives what the pure one gives
+;; the variants that may modify their argument return the same as the pure ones
 (test '(1 2 3) (append! (list 1) (list 2 3))) (test '(3 2 1) (reverse! (list 1 2 3))) (test '(2 1 3) (append-reverse! (list 1 2) '(3))) (test '(1 2) (concatenate! (list (list 1) (list 2)))) (test '(1 1 2 2) (append-map! (lambda (x) (list x x)) (list 1 2))) (test '(2 3) (map! (lambda (x) (+ x 1)) (list 1 2))) (test '(2) (filter! even? (list 1 2 3))) (test '(1 3) (remove! even? (list 1 2 3))) (test '((2) (1 3)) (let-values (((a b) (partition! even? (list 1 2 3)))) (list a b))) (test '(1) (delete! 2 (list 1 2))) (test '(1 2) (delete-duplicates! (list 1 2 1))) (test '((b . 2)) (alist-delete! 'a (list (cons 'a 1) (cons 'b 2))))
 (test '(1 2) (take! (list 1 2 3) 2)) (test '(1) (drop-right! (list 1 2 3) 2)) (test '((1) (2 3)) (let-values (((a b) (split-at! (list 1 2 3) 1))) (list a b))) (test '(2 4) (take-while! even? (list 2 4 5))) (test '((2) (3 4)) (let-values (((a b) (span! even? (list 2 3 4)))) (list a b))) (test '((1) (2 3)) (let-values (((a b) (break! even? (list 1 2 3)))) (list a b)))
 (test '(1) (lset-difference! eqv? (list 1 2) '(2))) (test '(2) (lset-intersection! eqv? (list 1 2) '(2))) (test '(3 1 2) (lset-union! eqv? (list 1 2) '(2 3))) (test 2 (length (lset-xor! eqv? (list 1 2) (list 2 3)))) (test '((1) (2)) (let-values (((a b) (lset-diff+intersection! eqv? (list 1 2) '(2)))) (list a b))) (test '(1 2) (unzip1 '((1 a) (2 b)))) (test '((1) (a) (x)) (let-values (((a b c) (unzip3 '((1 a x))))) (list a b c)))
@@ -56,7 +56,7 @@
 (test '(((c) (3)) ((b c) (2 3)) ((a b c) (1 2 3))) (let ((seen '())) (pair-for-each (lambda (a b) (set! seen (cons (list a b) seen))) '(a b c) '(1 2 3)) seen)) (test '((c) (b c) (a b c)) (let ((seen '())) (pair-for-each (lambda (p) (set! seen (cons p seen))) '(a b c)) seen))
 (test '(1 2 3) (let ((n 0)) (pair-for-each (lambda (a b) (set! n (+ n 1)) (set-cdr! a '()) (set-cdr! b '())) (list 1 2 3) (list 4 5 6 7)) (list 1 2 n)))
 (test '(6 (2 1) (1 2)) (list (pair-fold (lambda (a b n) (+ n (car a))) 0 '(1 2 3) (circular-list 1)) (pair-fold (lambda (a b n) (cons (car a) n)) '() '(1 2) (circular-list 1)) (pair-fold-right (lambda (a b n) (cons (car a) n)) '() '(1 2) (circular-list 1))))
-;; one list at least, and to go backwards one that ends
+;; at least one list; walking backwards needs one that ends
 (define (raises? thunk) (guard (e (#t (error-object? e))) (thunk) #f))
 (test '(#t #t #t #t #t)
       (list (raises? (lambda () (pair-fold list 0))) (raises? (lambda () (pair-fold-right list 0)))

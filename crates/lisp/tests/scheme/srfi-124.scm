@@ -5,7 +5,7 @@
 
 (define (status e) (list (ephemeron-broken? e) (ephemeron-key e) (ephemeron-datum e)))
 
-;; What they are.
+;; The basic procedures.
 (define key (list 'key))
 (define whole (make-ephemeron key 'datum))
 (test '(#t #f #f) (map ephemeron? (list whole key 'key)))
@@ -17,18 +17,19 @@
 (test-error (ephemeron-broken? "no"))
 (test-error (make-ephemeron key))
 
-;; A key that is reachable keeps the datum, which nothing else does.
+;; A reachable key keeps the datum alive, which has no other reference.
 (define with-datum (make-ephemeron key (list 1 2 (vector 3))))
 (gc)
 (test '(#f (key) (1 2 #(3))) (status with-datum))
 (test '(#f (key) datum) (status whole))
 
-;; Keys that are no objects of the heap are always reachable.
+;; Keys that are not heap objects are always reachable.
 (define immediates (map (lambda (key) (make-ephemeron key (list key))) (list 1 #\a 'symbol #t '())))
 (gc)
 (test '((1) (#\a) (symbol) (#t) (())) (map ephemeron-datum immediates))
 
-;; A key that is not breaks it: the datum goes as well, though it leads to the key, or is the key.
+;; An unreachable key breaks the ephemeron, and the datum is freed, even if it refers to the key or
+;; is the key.
 (define dead (make-ephemeron (list 'gone) (list 'gone-too)))
 (define to-itself (let ((key (list 'gone))) (make-ephemeron key (vector key))))
 (define twice (let ((key (string #\g))) (make-ephemeron key key)))
@@ -43,7 +44,7 @@
 (gc)
 (test '(#t #f #f) (status dead))
 
-;; When the last way to a key is cut.
+;; After the last reference to a key is removed.
 (define holder (vector (list 'held)))
 (define held (make-ephemeron (vector-ref holder 0) (list 'datum)))
 (gc)
@@ -52,14 +53,15 @@
 (gc)
 (test '(#t #f #f) (status held))
 
-;; A key that the program has in its hands is kept until there.
+;; A key in use by the program is kept alive up to that point.
 (test #f (let* ((key (list 'kept)) (e (make-ephemeron key 'datum)))
            (gc)
            (let ((broken? (ephemeron-broken? e)))
              (reference-barrier key)
              broken?)))
 
-;; Chains: each one's datum is the next one's key. In one order the collector meets each key first, in the other each ephemeron.
+;; Chains in which each datum is the key of the next ephemeron. In one order the collector finds
+;; each key first, in the other each ephemeron.
 (define (chain length first)
   (let loop ((n 0) (key first) (chain '()))
     (if (= n length)
@@ -82,15 +84,16 @@
 (test chain-length (count-broken backwards))
 (test chain-length (count-broken forwards))
 
-;; Two that keep one another are garbage all the same.
+;; Two ephemerons that keep each other alive are garbage nevertheless.
 (define ring
   (let* ((a (list 'a)) (b (list 'b)))
     (list (make-ephemeron a b) (make-ephemeron b a))))
 (gc)
 (test 2 (count-broken ring))
 
-;; What is taken out while the collector is about is whole, however long ago the last other way to it was cut: the key is cut
-;; loose, and either found by who looks at once or gone.
+;; A value read from an ephemeron during a collection is intact, whenever its last other reference
+;; was removed. The key is made unreachable; it is then found by an immediate read, or has been
+;; freed.
 (define (race turns)
   (let loop ((n 0) (wrong 0))
     (if (= n turns)

@@ -1,4 +1,4 @@
-;;; SRFI 125: hash tables, what its document names beyond SRFI 69.
+;;; SRFI 125: hash tables, the names in addition to SRFI 69.
 (import (scheme base) (scheme write) (scheme process-context) (scheme char) (srfi 125) (srfi 128))
 (include "harness.scm")
 
@@ -13,7 +13,7 @@
 (test #t (hash-table=? eq? (table '(1 . a)) (table '(1 . a)))) (test #f (hash-table=? eq? (table '(1 . a)) (table '(1 . b))))
 (test '((1 . a) (2 . b)) (sorted (hash-table equal? 1 'a 2 'b))) (test '((0 . 0) (1 . 1) (2 . 4)) (sorted (hash-table-unfold (lambda (n) (= n 3)) (lambda (n) (values n (* n n))) (lambda (n) (+ n 1)) 0 equal?))) (test '((1 . 10)) (sorted (hash-table-map (lambda (v) (* 10 v)) equal? (table '(1 . 1)))))
 
-;; comparators in place of the equivalence and the hash function
+;; comparators instead of an equivalence and a hash function
 (define default (make-default-comparator))
 (define by-size (make-comparator string? (lambda (a b) (= (string-length a) (string-length b))) #f string-length))
 (test '(one other) (let ((t (make-hash-table default))) (hash-table-set! t '(1.0 "a") 'one) (hash-table-set! t '(1 "b") 'other) (list (hash-table-ref t (list 1 (string #\a))) (hash-table-ref t '(1.0 "b")))))

@@ -34,29 +34,31 @@
 (create-symlink "o" (in "link")) (test 'ELOOP (name-of (open-file (in "link") textual-input open/nofollow))) (test "y" (let* ((p (open-file (in "link") textual-input 0)) (text (read-line p))) (close-port p) text)) (test #u8(121) (let* ((p (open-file (in "o") binary-input 0)) (bytes (read-bytevector 9 p))) (close-port p) bytes))
 (test '("a" "a") (let* ((p (open-file (in "o") textual-output open/truncate #o666 buffer-none)) (q (begin (write-string "a" p) (text-of "o")))) (close-port p) (list q (text-of "o")))) (test '("" "a\n") (let* ((p (open-file (in "o") textual-output open/truncate #o666 buffer-line)) (q (begin (write-string "a" p) (text-of "o"))) (r (begin (newline p) (text-of "o")))) (close-port p) (list q r))) (test '("" "a\n") (let* ((p (open-file (in "o") binary-output open/truncate #o666 buffer-block)) (q (begin (write-bytevector #u8(97 10) p) (text-of "o")))) (close-port p) (list q (text-of "o"))))
 (test-error (open-file (in "o") 'sideways 0)) (test-error (open-file (in "o") textual-input 32)) (test-error (open-file (in "o") textual-output 0 #o10000)) (test-error (open-file (in "o") textual-output 0 #o666 'sometimes)) (test 'EISDIR (name-of (open-file root textual-input 0)))
-;; a port that reads and writes has one place in its file: writing begins where reading ended, and the other way round
+;; a port for both directions has one position in its file: writing begins where reading ended, and
+;; vice versa
 (define (both name flags . rest) (apply open-file (in name) binary-input/output flags rest))
 (define (bytes . texts) (string->utf8 (apply string-append texts))) (define (write-text text port) (write-bytevector (string->utf8 text) port)) (define (read-text n port) (let ((read (read-bytevector n port))) (if (eof-object? read) 'end (utf8->string read))))
 (put "both" "0123456789")
 (define p (both "both" 0)) (test '(#t #t #t #f #t #t) (list (port? p) (input-port? p) (output-port? p) (textual-port? p) (input-port-open? p) (output-port-open? p)))
 (test '("012" "567" 9) (let* ((a (read-text 3 p)) (b (begin (write-text "xy" p) (read-text 3 p))) (c (begin (write-u8 56 p) (read-u8 p)))) (list a b (- c 48)))) (test "012xy56789" (begin (flush-output-port p) (text-of "both"))) (test '(end end) (let* ((a (read-text 1 p)) (b (begin (write-text "new" p) (read-text 1 p)))) (list a b))) (test "012xy56789new" (text-of "both"))
 (close-port p) (test '(#f #f) (list (input-port-open? p) (output-port-open? p))) (test-error (read-u8 p)) (test-error (write-u8 1 p)) (test-error (write-string "text" p)) (test-error (read-char p))
-; an end that was seen is none any more once there is more behind it
+; after an end of file, reading continues if the file has grown
 (test '(end "y") (let* ((p (both "grows" open/create)) (end (if (eof-object? (peek-u8 p)) 'end 'more))) (write-text "x" p) (flush-output-port p) (let ((other (open-file (in "grows") binary-output open/append))) (write-text "y" other) (close-port other)) (let ((rest (read-text 1 p))) (close-port p) (list end rest))))
-; what is looked at is not taken; what one reads is what one wrote; more than a buffer holds, in turns
+; peeking does not consume; written data can be read; more than a buffer, alternately
 (test '(48 "a12") (let* ((p (both "both" 0)) (byte (peek-u8 p))) (write-text "a" p) (close-port p) (list byte (substring (text-of "both") 0 3))))
 (test '(#t 100000) (let ((p (both "large" (+ open/create open/exclusive) #o600))) (do ((i 0 (+ i 1))) ((= i 50)) (write-bytevector (make-bytevector 1000 i) p)) (close-port p) (let* ((p (both "large" 0)) (all (let loop ((i 0) (good? #t)) (if (= i 50) good? (loop (+ i 1) (and good? (equal? (read-bytevector 1000 p) (make-bytevector 1000 i)))))))) (write-bytevector (make-bytevector 50000 7) p) (close-port p) (list all (file-info:size (file-info (in "large") #t))))))
 (test #t (let ((p (both "large" 0))) (do ((i 0 (+ i 1))) ((= i 40)) (read-bytevector 1000 p) (write-bytevector (make-bytevector 1000 99) p)) (close-port p) (let ((p (open-binary-input-file (in "large")))) (let loop ((i 0)) (let ((part (read-bytevector 1000 p))) (if (= i 80) (begin (close-port p) #t) (and (equal? part (make-bytevector 1000 (if (odd? i) 99 (if (< i 50) i 7)))) (loop (+ i 1)))))))))
-; appending goes to the end, and so does the place; truncating and creating are as ever
+; appending goes to the end, and so does the position; truncating and creating work as usual
 (test '("0" "end") (let* ((p (both "large" (+ open/truncate open/append))) (a (begin (write-text "0123" p) (close-port p) (text-of "large"))) (p (both "large" open/append)) (b (read-text 1 p))) (write-text "end" p) (close-port p) (list b (substring (text-of "large") 4 7)))) (test 'ENOENT (name-of (both "none" 0))) (test 'EISDIR (name-of (open-file root binary-input/output 0)))
-; half of it may be closed: what was read ahead is given back, what was written is passed on
+; one direction may be closed: bytes read ahead are returned, written ones are flushed
 (test '("ab" #f #t "abXY56") (let* ((made (put "half" "ab3456")) (p (both "half" 0)) (a (read-text 2 p))) (close-input-port p) (let ((open (list (input-port-open? p) (output-port-open? p)))) (write-text "XY" p) (close-port p) (list a (car open) (cadr open) (text-of "half")))))
 (test '(#t #f "56") (let ((p (both "half" 0))) (write-text "wxyz" p) (close-output-port p) (let* ((rest (read-text 9 p)) (open (list (input-port-open? p) (output-port-open? p)))) (close-port p) (list (car open) (cadr open) rest)))) (test "wxyz56" (text-of "half"))
-; where there are no places the directions are apart; what the host refuses is told, and the port is closed
+; without a file position the directions are independent; the host's refusal is an error, and the
+; port is closed
 (create-fifo (in "pipe") #o600) (test '("ab" "c") (let ((p (both "pipe" 0))) (write-text "abc" p) (flush-output-port p) (let* ((a (read-text 2 p)) (b (begin (write-text "d" p) (read-text 1 p)))) (close-port p) (list a b)))) (delete-file (in "pipe"))
 (test '(ENOSPC #f #f) (let* ((p (open-file "/dev/full" binary-input/output 0)) (why (begin (write-u8 1 p) (name-of (close-port p))))) (list why (input-port-open? p) (output-port-open? p)))) (test '(#t #t) (let ((p (fd->port 2 binary-input/output buffer-none))) (let ((is (list (input-port? p) (output-port? p)))) (close-port p) is)))
 (test "#<binary-input/output-port" (let ((port (open-output-string)) (p (both "half" 0))) (write p port) (close-port p) (substring (get-output-string port) 0 26)))
-; two threads in turns: nothing is lost
+; two threads alternate: no data are lost
 (test 2000 (let* ((p (both "turns" open/create)) (write-some (lambda (byte) (thread-start! (make-thread (lambda () (do ((i 0 (+ i 1))) ((= i 1000)) (write-u8 byte p) (if (= 0 (modulo i 100)) (peek-u8 p)))))))) (writers (map write-some '(1 2)))) (for-each thread-join! writers) (close-port p) (file-info:size (file-info (in "turns") #t))))
 ;; ports as files
 (test '(2 #t) (let* ((p (open-file (in "o") textual-input 0)) (info (file-info p #t))) (close-port p) (list (file-info:size info) (= (file-info:inode info) (file-info:inode (file-info (in "o") #t)))))) (test '(#t #t) (let* ((p (open-file (in "o") binary-output 0)) (space (file-space p))) (truncate-file p 1) (close-port p) (list (and (exact-integer? space) (>= space 0)) (= 1 (file-info:size (file-info (in "o") #t)))))) (test #t (>= (file-space root) 0)) (test 'ENOENT (name-of (file-space (in "none")))) (test-error (file-info (open-input-string "") #t)) (test-error (let ((p (open-input-file (in "o")))) (close-port p) (file-space p)))
@@ -70,7 +72,7 @@
 (test '(#o027 #o640) (let ((before (umask))) (set-umask! #o027) (let ((now (umask))) (close-port (open-file (in "masked") textual-output open/create)) (set-umask! before) (list now (modulo (file-info:mode (file-info (in "masked") #t)) #o1000))))) (test-error (set-umask! -1)) (test-error (set-umask! #o1000))
 (test #t (exact-integer? (nice 0))) (test-error (nice 'more))
 (test #t (let ((groups (user-supplementary-gids))) (and (list? groups) (exact-integer? (user-effective-uid)) (exact-integer? (user-effective-gid)))))
-;; users and groups: root is there wherever there is a data base
+;; users and groups: root exists wherever there is a database
 (define root-user (user-info 0)) (test '(#t "root" 0 0 #t #t) (list (user-info? root-user) (user-info:name root-user) (user-info:uid root-user) (user-info:gid root-user) (string? (user-info:home-dir root-user)) (string? (user-info:shell root-user)))) (test 0 (user-info:uid (user-info "root"))) (test #t (string? (user-info:full-name root-user))) (test #t (let ((parts (user-info:parsed-full-name root-user))) (and (pair? parts) (string? (car parts))))) (test '(#f #f #f #f) (list (user-info "no such user") (user-info 4000000000) (group-info "no such group") (user-info? 5))) (test-error (user-info 'root)) (test-error (user-info -1))
 (test '(#t "root" 0 #f) (let ((group (group-info 0))) (list (group-info? group) (group-info:name group) (group-info:gid (group-info "root")) (group-info? root-user))))
 ;; time, the environment

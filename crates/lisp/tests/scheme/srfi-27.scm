@@ -10,7 +10,7 @@
 (test '(0 0) (draws (lambda () (random-integer 1)) 2)) (test-error (random-integer 0)) (test-error (random-integer 1.5)) (test-error (random-integer -1))
 (test #t (all? (lambda (n) (< -1 n (expt 10 40))) (draws (lambda () (random-integer (expt 10 40))) 100))) (test #t (let ((big (draws (lambda () (random-integer (expt 10 40))) 50))) (> (apply max big) (expt 10 38))))
 (test #t (all? (lambda (x) (and (inexact? x) (< 0 x 1))) (draws random-real 1000)))
-;; the same state gives the same numbers
+;; the same state yields the same numbers
 (define source (make-random-source))
 (define integers (random-source-make-integers source))
 (define state (random-source-state-ref source))
@@ -18,7 +18,7 @@
 (random-source-state-set! source state)
 (test ten (draws (lambda () (integers 1000000)) 10)) (test-error (random-source-state-set! source '(mrg32k3a 0 0 0 1 1 1))) (test-error (random-source-state-set! source 'x))
 (test #t (equal? (draws (lambda () ((random-source-make-integers (make-random-source)) 1000)) 1) (draws (lambda () ((random-source-make-integers (make-random-source)) 1000)) 1)))
-;; the first draws of the generator from its standard state, as its author's program gives them times m1
+;; the first draws from the standard state equal those of the author's program, times m1
 (test 545508589 (let ((s (make-random-source))) ((random-source-make-integers s) 4294967087)))
 ;; a stream far away: a power of the generator's matrix
 (define (state-after i j) (let ((s (make-random-source))) (random-source-pseudo-randomize! s i j) (random-source-state-ref s)))

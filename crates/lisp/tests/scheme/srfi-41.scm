@@ -27,7 +27,7 @@
 ;; a long chain of delays takes constant space
 (test 100000 (stream-ref (stream-filter (lambda (n) (= n 100000)) (stream-from 0)) 0))
 
-;; a stream is reversed without a look at its elements, and each is computed once
+;; reversing a stream evaluates no element, and each element is computed once
 (test 3 (stream-length (stream-reverse (stream-cons (error "never") (stream-cons (error "never") (stream (error "never"))))))) (test '(3 2 1) (stream->list (stream-reverse s123))) (test '() (stream->list (stream-reverse stream-null)))
 (test '(0 2 1 2) (let* ((n 0) (s (stream-reverse (stream (begin (set! n (+ n 1)) 'a) (begin (set! n (+ n 1)) 'b)))) (before (begin (stream-length s) n))) (stream->list s) (let ((after n)) (stream->list s) (list before after 1 n))))
 (test-error (stream-unfold 5 odd? cdr 1)) (test-error (stream-unfold car 5 cdr 1)) (test-error (stream-unfold car odd? 5 1)) (test-error (stream-unfolds 5 1)) (test-error (stream-reverse 5))

@@ -1,4 +1,4 @@
-;;; SRFI 64: test suites, tested by themselves with a runner that says nothing.
+;;; SRFI 64: test suites, tested by themselves with a silent runner.
 (import (scheme base) (scheme write) (scheme process-context) (prefix (srfi 64) t:))
 (include "harness.scm")
 
@@ -27,19 +27,19 @@
 (test '(0 0 0 0 0) (let ((r (t:test-runner-null))) (t:test-with-runner r (t:test-assert #t)) (t:test-runner-reset r) (counts r)))
 (test 'mine (let ((r (t:test-runner-null))) (t:test-runner-aux-value! r 'mine) (t:test-runner-aux-value r)))
 (test '(1 0 0 0 0) (let ((r #f)) (parameterize ((t:test-runner-factory (lambda () (set! r (t:test-runner-null)) r))) (t:test-begin "auto") (t:test-assert #t) (t:test-end)) (counts r)))
-;; what a runner knows of the last test, and of the groups that it is in
+;; the runner's data about the last test, and about its groups
 (test '((test-name . "n") (expected-value . 5) (actual-value . 6) (result-kind . fail)) (let ((r (t:test-runner-null))) (t:test-with-runner r (t:test-equal "n" 5 (+ 3 3))) (map (lambda (key) (assq key (t:test-result-alist r))) '(test-name expected-value actual-value result-kind))))
 (test '(#t ()) (let ((r (t:test-runner-null))) (t:test-with-runner r (t:test-assert #t)) (let ((before (pair? (t:test-result-alist r)))) (t:test-result-clear r) (list before (t:test-result-alist r)))))
 (test '(("b" "a") ("a" "b") ()) (let ((r (t:test-runner-null)) (stack #f) (path #f)) (t:test-with-runner r (t:test-group "a" (t:test-group "b" (set! stack (t:test-runner-group-stack r)) (set! path (t:test-runner-group-path r))))) (list stack path (t:test-runner-group-stack r))))
 (test '(1 0 0 0 2) (counting (t:test-skip (t:test-match-name "x")) (t:test-assert "x" #f) (t:test-assert "y" #t) (t:test-assert "x" #f))) (test '(1 0 0 1 0) (counting (t:test-expect-fail (t:test-match-name "x")) (t:test-assert "x" #f) (t:test-assert "" #t)))
-;; each hook is what it was set to, and is called where SRFI 64 says: what is skipped begins and ends too
+;; each hook is called where SRFI 64 requires; skipped tests begin and end too
 (test '((begin "one") (end "one" pass) (begin "two") (end "two" skip) (begin "three") (end "three" fail)) (let ((r (t:test-runner-null)) (log '())) (define (note . x) (set! log (cons x log))) (t:test-runner-on-test-begin! r (lambda (r) (note 'begin (t:test-runner-test-name r)))) (t:test-runner-on-test-end! r (lambda (r) (note 'end (t:test-runner-test-name r) (t:test-result-kind r)))) (t:test-with-runner r (t:test-skip "two") (t:test-assert "one" #t) (t:test-assert "two" #t) (t:test-assert "three" #f)) (reverse log)))
 (test '(bad-end "a" "b") (let ((r (t:test-runner-null)) (seen #f)) (t:test-runner-on-bad-end-name! r (lambda (r begun ended) (set! seen (list 'bad-end begun ended)))) (t:test-with-runner r (t:test-begin "a") (t:test-end "b")) seen))
 (define hooks (list (cons t:test-runner-on-test-begin t:test-runner-on-test-begin!) (cons t:test-runner-on-test-end t:test-runner-on-test-end!) (cons t:test-runner-on-group-begin t:test-runner-on-group-begin!) (cons t:test-runner-on-group-end t:test-runner-on-group-end!) (cons t:test-runner-on-bad-count t:test-runner-on-bad-count!) (cons t:test-runner-on-bad-end-name t:test-runner-on-bad-end-name!) (cons t:test-runner-on-final t:test-runner-on-final!)))
 (test '(#t #t #t #t #t #t #t) (map (lambda (hook) (let ((r (t:test-runner-null)) (f (lambda x x))) ((cdr hook) r f) (eq? f ((car hook) r)))) hooks)) (test-error (t:test-runner-on-final 5)) (test-error (t:test-runner-on-final! 5 list))
 (define simple (list t:test-on-test-begin-simple t:test-on-test-end-simple t:test-on-group-begin-simple t:test-on-group-end-simple t:test-on-bad-count-simple t:test-on-bad-end-name-simple t:test-on-final-simple))
 (test '(#t #t #t #t #t #t #t) (let ((r (t:test-runner-simple))) (map (lambda (hook f) (eq? f ((car hook) r))) hooks simple)))
-;; what the simple runner says, hook by hook
+;; the output of the simple runner, hook by hook
 (define (in-group thunk) (let ((r (t:test-runner-null))) (t:test-with-runner r (t:test-begin "g") (thunk r))))
 (test "" (in-group (lambda (r) (said (lambda () (t:test-on-test-begin-simple r) (t:test-on-group-end-simple r) (t:test-assert #t) (t:test-on-test-end-simple r)))))) (test "FAIL (g) t\n  source-form: (test-assert \"t\" #f)\n  actual-value: #f\n" (in-group (lambda (r) (t:test-assert "t" #f) (said (lambda () (t:test-on-test-end-simple r)))))) (test "XPASS (g) t\n  source-form: (test-assert \"t\" #t)\n  actual-value: #t\n" (in-group (lambda (r) (t:test-expect-fail 1) (t:test-assert "t" #t) (said (lambda () (t:test-on-test-end-simple r))))))
 (test "Group g: 3 tests, but 2 expected\n" (in-group (lambda (r) (said (lambda () (t:test-on-bad-count-simple r 3 2)))))) (test-error (in-group (lambda (r) (t:test-on-bad-end-name-simple r "g" "h")))) (test '("Testing s\n" "") (list (said (lambda () (t:test-on-group-begin-simple (t:test-runner-null) "s" #f))) (in-group (lambda (r) (said (lambda () (t:test-on-group-begin-simple r "s" #f)))))))

@@ -1,4 +1,4 @@
-;;; SRFI 2, 8, 26, 31 and 16: the forms that programs import most.
+;;; SRFI 2, 8, 26, 31 and 16: common syntactic forms.
 (import (scheme base) (scheme write) (scheme process-context)
         (srfi 2) (srfi 8) (srfi 16) (srfi 26) (srfi 31))
 (include "harness.scm")
@@ -33,7 +33,7 @@
 (test '(ok) (let* ((a 'ok) (b (cut (lambda () a)))) (set! a 'ok) (list (b))))
 (test '(2 1) (let* ((a 1) (f (cut list a)) (g (cute list a))) (set! a 2) (list (car (f)) (car (g)))))
 (test '(3 1) (let* ((n 0) (next (lambda () (set! n (+ n 1)) n)) (f (cute list (next) <>))) (f 'x) (f 'y) (list (let ((g (cut list (next) <>))) (g 1) (car (g 1))) (car (f 'z)))))
-;; slots and the user's names do not meet
+;; slots do not capture the user's names
 (test '(outer 1) (let ((x 'outer)) ((cut list x <>) 1)))
 
 ;; SRFI 31

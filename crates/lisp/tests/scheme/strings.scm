@@ -34,7 +34,7 @@
 (test "bcdde" (let ((s (string-copy "abcde"))) (string-copy! s 0 s 1 4) s))
 (test "abλde" (let ((s (string-copy "abcde"))) (string-copy! s 2 "λ") s))
 (test-error (let ((s (make-string 2))) (string-copy! s 1 "abc")))
-;; with other types, from other sections
+;; conversions from other sections
 (test '#(#\b) (string->vector "abc" 1 2)) (test "bc" (vector->string '#(#\a #\b #\c) 1)) (test #u8(97 206 187) (string->utf8 "aλ")) (test "aλ" (utf8->string (bytevector 97 206 187)))
 (test #u8(98) (string->utf8 "abc" 1 2)) (test "b" (utf8->string #u8(97 98 99) 1 2))
 ;; escapes

@@ -1,4 +1,5 @@
-;;; R7RS §6.14, and the libraries (scheme time), (scheme process-context), (scheme load), (scheme repl).
+;;; R7RS §6.14, and the libraries (scheme time), (scheme process-context), (scheme load), (scheme
+;;; repl).
 (import (scheme base) (scheme write) (scheme time) (scheme process-context) (scheme load) (scheme file) (scheme eval) (scheme repl))
 (include "harness.scm")
 
@@ -23,12 +24,12 @@
 (test 43 (eval 'loaded-too (interaction-environment)))
 (delete-file file)
 (test-error (load "/no/such/file.scm"))
-;; include-ci: as if every name had been written in small letters
+;; include-ci: as if every name were in lower case
 (call-with-output-file file (lambda (p) (write-string "(LIST 'Word \"Word\" #\\W)" p)))
 (test '(word "Word" #\W) (eval `(include-ci ,file) env))
 (test-error (eval `(include ,file) env))
 (delete-file file)
-;; exit runs the after thunks: the run of this file ends inside one, by emergency-exit, which runs none
+;; exit runs the after procedures: this program ends inside one, by emergency-exit, which runs none
 (dynamic-wind
  (lambda () #f)
  (lambda ()

@@ -43,7 +43,7 @@
     (guard (e ((uncaught-exception? e) #t)) (thread-join! (spawn (lambda () (mutex-lock! lock) (raise 'dead)))))
     (guard (e ((abandoned-mutex-exception? e) #t)) (mutex-lock! lock) #f)))
 
-;; what it does last is done wherever a thread ends, and before others hear of its end
+;; the after procedures of a thread run wherever it ends, and before others learn of its end
 (define deeds '())
 (define (does-last thunk) (lambda () (dynamic-wind (lambda () #f) thunk (lambda () (thread-sleep! 0.01) (set! deeds (cons 'after deeds))))))
 (define (end-of thunk) (set! deeds '()) (guard (e ((uncaught-exception? e) (cons (uncaught-exception-reason e) deeds))) (thread-join! (spawn thunk))))
@@ -52,7 +52,7 @@
 (test '(oops after) (end-of (does-last (lambda () (dynamic-wind (lambda () #f) (lambda () (raise 'oops)) (lambda () #t))))))
 (test '(oops) (end-of (does-last (lambda () (dynamic-wind (lambda () #f) (lambda () (raise 'oops)) (lambda () (raise 'again)))))))
 
-;; condition variables: a queue of one
+;; condition variables: a queue of capacity one
 (define (make-box)
   (let ((lock (make-mutex)) (changed (make-condition-variable)) (full #f) (item #f))
     (define (wait-until ready?)
@@ -86,7 +86,7 @@
 (test 'woken (let* ((m (make-mutex)) (go #f) (t (thread-start! (make-thread (lambda () (mutex-lock! m) (let wait () (if go (begin (mutex-unlock! m) 'woken) (begin (mutex-unlock! m cv) (mutex-lock! m) (wait))))))))) (mutex-lock! m) (set! go #t) (condition-variable-signal! cv) (mutex-unlock! m) (thread-join! t)))
 (test #t (time? (seconds->time 5))) (test 5.0 (inexact (time->seconds (seconds->time 5)))) (test #t (procedure? (current-exception-handler))) (test 'handled (call/cc (lambda (k) (with-exception-handler (lambda (e) (k 'handled)) (lambda () ((current-exception-handler) 'x))))))
 
-;; a timeout that is none is told by the procedure that got it
+;; an invalid timeout is reported by the procedure that got it
 (define (message-of thunk) (guard (e ((error-object? e) (error-object-message e))) (thunk)))
 (test "mutex-lock!: second argument must be a real number of seconds" (let ((m (make-mutex))) (mutex-lock! m) (message-of (lambda () (mutex-lock! m 'soon)))))
 (test "mutex-unlock!: third argument must be a real number of seconds" (let ((m (make-mutex))) (mutex-lock! m) (message-of (lambda () (mutex-unlock! m (make-condition-variable) 'soon)))))

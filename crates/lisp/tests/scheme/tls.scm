@@ -1,8 +1,8 @@
-;;; (kyocho tls): both sides in one program. What a hostile other side does is tried by crates/lisp/tests/tls.rs.
+;;; (kyocho tls): both sides in one program. crates/lisp/tests/tls.rs tests a hostile peer.
 (import (scheme base) (scheme write) (scheme process-context) (srfi 18) (kyocho socket) (kyocho tls))
 (include "harness.scm")
 
-;; Made for this program alone, for the name localhost, valid until 2126: nothing depends on the key's being secret.
+;; Made for this program, for the name localhost, valid until 2126. The key need not be secret.
 (define certificate "-----BEGIN CERTIFICATE-----
 MIIBkzCCATigAwIBAgIUTp3AAeDSLkcaYTvBS1vVuam4cqUwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMzAxNDc1MloYDzIxMjYxMDMw
@@ -34,13 +34,13 @@ MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgVxwZoRtCSPGcYw3Y
 (define (talk socket . lines) (let ((in (socket-input-port socket)) (out (socket-output-port socket))) (let* ((answers (map (lambda (line) (write-string line out) (newline out) (flush-output-port out) (read-line in)) lines)) (end (begin (socket-end! socket) (read-line in)))) (socket-close! socket) (append answers (list (eof-object? end))))))
 (define (reach) (tls-connect "localhost" (port-of listener) certificate))
 
-;; what is said comes back, and its end is announced
+;; data are echoed, and the end is announced
 (test '("one!" "two é!" #t) (let* ((server (accept-one)) (said (talk (reach) "one" "two é"))) (thread-join! server) said))
 (test '(("a!" #t) ("b!" #t) ("c!" #t)) (let ((servers (map (lambda (i) (accept-one)) '(1 2 3)))) (map thread-join! (map (lambda (text) (spawn (lambda () (talk (reach) text)))) '("a" "b" "c")))))
-;; on the wire there is nothing of what is said: one who looks sees a record of a greeting, its first byte 22
+;; the wire carries no plaintext: an observer sees a handshake record, whose first byte is 22
 (test 22 (let* ((plain (tcp-listen "127.0.0.1" 0)) (client (spawn (lambda () (guard (e (#t 'gone)) (tls-connect "localhost" (port-of plain) certificate))))) (seen (socket-accept plain)) (byte (read-u8 (socket-input-port seen 'binary)))) (socket-close! seen) (socket-close! plain) (thread-join! client) byte))
 
-;; who is not trusted, or not whom one asked for, is refused, and the reason told
+;; a peer that is not trusted, or has another name, is refused with a reason
 (define (refused host . roots) (let* ((server (spawn (lambda () (guard (e (#t 'gone)) (answer (socket-accept listener)))))) (why (complaint (lambda () (apply tls-connect host (port-of listener) roots))))) (thread-join! server) why))
 (test '(#t #t) (list (has? "invalid peer certificate" (refused "127.0.0.1" certificate)) (has? "invalid peer certificate" (refused "localhost"))))
 (test '(#t #t #t) (list (has? "PEM is expected" (complaint (lambda () (tls-connect "localhost" (port-of listener) "")))) (has? "key" (complaint (lambda () (tls-listen "127.0.0.1" 0 certificate "")))) (has? "certificate" (complaint (lambda () (tls-listen "127.0.0.1" 0 "" key))))))

@@ -12,14 +12,14 @@
 (test '(0 "2\n") (shown (lambda () (pipeline '("printf" "a\nb\n") '("grep" "-c" "")))))
 (test '(0 "") (shown (lambda () (pipeline '("false") '("true")))))
 
-;; what a program reads, more of it than a pipe holds; one that does not read
+;; the input of a program, larger than a pipe; and a program that does not read it
 (define much (make-string 1000000 #\x))
 (test #t (string=? much (parameterize ((program-input much)) (run/string "cat"))))
 (test "né" (parameterize ((program-input (bytevector 110 195 169))) (pipeline/string '("cat") '("cat"))))
 (test "" (parameterize ((program-input much)) (run/string "true")))
 (test #t (string=? (string-append much "\n") (run/string "sh" "-c" "i=0; while [ $i -lt 1000 ]; do printf '%01000d' 0; i=$((i+1)); done | tr 0 x; echo; echo much >&2")))
 
-;; what they will be held by lives while they start, whoever collects
+;; the objects for programs survive a collection while the programs start
 (define (allocate-until stop?) (let loop ((kept '())) (if (not (stop?)) (loop (list 'garbage)))))
 (test '("a\n" "a\n" "a\n" "a\n" "a\n" "a\n" "a\n" "a\n")
   (let* ((done #f)
@@ -29,12 +29,12 @@
     (thread-join! other)
     said))
 
-;; where they run, what they find
+;; the working directory and the environment
 (test "/\n" (parameterize ((program-directory "/")) (run/string "pwd")))
 (test "here\n" (parameterize ((program-environment '(("KYOCHO_TEST" . "here")))) (run/string "sh" "-c" "echo $KYOCHO_TEST")))
 (test "\n" (parameterize ((program-environment '(("PATH" . "/usr/bin:/bin") ("HOME" . #f)))) (run/string "sh" "-c" "echo $HOME")))
 
-;; what fails says so
+;; failures are errors with a reason
 (define (complaint thunk) (guard (e ((error-object? e) (error-object-message e))) (thunk)))
 (test "run: the program failed: not this\n" (complaint (lambda () (run/string "sh" "-c" "echo not this >&2; exit 1"))))
 (test #t (guard (e ((file-error? e) #t)) (run "no-such-program-anywhere")))
@@ -42,7 +42,7 @@
 (test-error (run)) (test-error (pipeline '())) (test-error (run 'ls)) (test-error (parameterize ((program-directory "/none")) (run "true")))
 (test-error (parameterize ((program-environment '(("A=B" . "x")))) (run "true")))
 
-;; one that runs on is signalled, or waited for by a thread that is ended
+;; a running program is signalled, or waited for by a thread that is ended
 (define (sleeper) (caar (start-programs '(("sleep" "30")) #f #f #f '())))
 (test 137 (let ((p (sleeper))) (program-signal! p 9) (program-wait p)))
 (test '(#t #f) (let ((p (sleeper))) (let ((first (program-signal! p 9))) (program-wait p) (list first (program-signal! p 9)))))

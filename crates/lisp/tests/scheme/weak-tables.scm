@@ -1,4 +1,4 @@
-;;; SRFI 125: hash tables that hold their keys, their values, or both weakly.
+;;; SRFI 125: hash tables with weak keys, weak values, or both.
 (import (scheme base) (scheme write) (scheme process-context) (srfi 125) (srfi 128) (only (srfi 1) iota)
         (only (kyocho) gc))
 (include "harness.scm")
@@ -12,7 +12,8 @@
           (loop (+ n 1) (if (keep? n) (cons key kept) kept))))))
 (define (values-of table) (map (lambda (value) (vector-ref value 0)) (hash-table-values table)))
 
-;; What is kept is found, though its value leads to its key; the rest is gone.
+;; An association whose key is alive is found, although its value refers to its key; the others are
+;; removed.
 (define table (make-hash-table eq? 'weak-keys))
 (define kept (fill! table 200 even?))
 (gc)
@@ -24,7 +25,7 @@
                (and (eq? (car kept) (vector-ref (hash-table-ref table (car kept)) 1))
                     (loop (cdr kept))))))
 
-;; It stays a table: what is set, changed, deleted, and grown past what is gone.
+;; Adding, changing, deleting, and growing after associations have been removed.
 (define more (fill! table 200 (lambda (n) (= n 7))))
 (gc)
 (test 101 (hash-table-size table))
@@ -41,7 +42,7 @@
 (test #t (hash-table-empty? table))
 (test-error (hash-table-pop! table))
 
-;; Copies hold weakly as well.
+;; Copies are weak too.
 (define original (make-hash-table equal? 'ephemeral-keys))
 (define copied-keys (fill! original 10 odd?))
 (define copy (hash-table-copy original))
@@ -54,7 +55,7 @@
 (gc)
 (test '(0 0) (map hash-table-size (list original copy)))
 
-;; Keys are compared as they are elsewhere; those that are no objects stay.
+;; Keys are compared as in other tables; keys that are not heap objects stay.
 (define strings (make-hash-table string=? 'weak-keys))
 (define name (string #\a #\b))
 (hash-table-set! strings name 1)
@@ -66,7 +67,8 @@
 (test 'none (hash-table-ref/default strings (string #\c) 'none))
 (test 5 (hash-table-size small))
 
-;; Values: an association is gone with its value, though its key is held, and though key and value lead to each other.
+;; Weak values: an association is removed with its value, even if its key is alive, and if key and
+;; value refer to each other.
 (define (fill-values! table count keep?)
   (let loop ((n 0) (kept '()))
     (if (= n count)
@@ -82,7 +84,7 @@
 (test 100 (length (hash-table-keys cache)))
 (test (iota 100) (values-of cache))
 (test '(42 none) (list (vector-ref (hash-table-ref cache 42) 0) (hash-table-ref/default cache 142 'none)))
-;; another value in place of one; deleted, set again, and grown past what is gone
+;; replacing a value; deleting, adding again, and growing after removals
 (define newer (vector 'newer #f))
 (hash-table-set! cache 42 newer)
 (gc)
@@ -105,13 +107,15 @@
 (set! more-values #f)
 (gc)
 (test '(0 0 0) (map hash-table-size (list cache cache-copy cache-empty)))
-;; values that are no objects stay; ephemeral-values is the same; so is a comparator in place of the equivalence
+;; values that are not heap objects stay; ephemeral-values means the same; a comparator may replace
+;; the equivalence
 (define plain (make-hash-table (make-eq-comparator) 'ephemeral-values))
 (hash-table-set! plain 'a 1) (hash-table-set! plain 'b 'c) (hash-table-set! plain 'd (list 1))
 (gc)
 (test '((a . 1) (b . c)) (hash-table->alist plain))
 
-;; Both: an association is gone with its key, with its value, and with both, though they lead to each other.
+;; Both weak: an association is removed with its key, with its value, or with both, even if they
+;; refer to each other.
 (define registry (make-hash-table eq? 'weak-keys 'ephemeral-values))
 (define (register! table count)
   (let loop ((n 0) (keys '()) (values '()))
@@ -124,14 +128,15 @@
           (loop (+ n 1)
                 (if (or (memv (modulo n 8) '(0 1 2 3))) (cons key keys) keys)
                 (if (memv (modulo n 8) '(0 1 4 5 6)) (cons value values) values))))))
-;; of eight: both of 0 and 1 are held; of 2 and 3 the key alone; of 4, 5 and 6 the value, which leads to the key of 4 and 6
+;; of eight: of 0 and 1 both are alive; of 2 and 3 only the key; of 4, 5 and 6 only the value, which
+;; refers to the key in 4 and 6
 (define held-of-both (register! registry 80))
 (gc)
 (test '(0 1 4 6) (let loop ((n 0)) (cond ((= n 8) '()) ((memv n (values-of registry)) (cons n (loop (+ n 1)))) (else (loop (+ n 1))))))
 (test 40 (hash-table-size registry))
 (test 40 (length (hash-table->alist registry)))
 (test #t (let loop ((alist (hash-table->alist registry))) (or (null? alist) (and (eq? (cdar alist) (hash-table-ref registry (caar alist))) (= (car (caar alist)) (vector-ref (cdar alist) 0)) (loop (cdr alist))))))
-;; another value, deleted, set again, grown past what is gone, copied
+;; replacing, deleting, adding again, growing after removals, copying
 (define known-key (car (reverse (car held-of-both))))
 (hash-table-set! registry known-key newer)
 (gc)
@@ -157,19 +162,19 @@
 (gc)
 (test '(1 1 0) (map hash-table-size (list registry registry-copy registry-empty)))
 (test (list known-key) (hash-table-keys registry-copy))
-;; what is no object stays
+;; values that are not heap objects stay
 (define both-plain (make-hash-table eqv? 'weak-values 'weak-keys))
 (hash-table-set! both-plain 1 'a) (hash-table-set! both-plain 2 (list 'b)) (hash-table-set! both-plain (list 3) 'c)
 (gc)
 (test '((1 . a)) (hash-table->alist both-plain))
 
-;; Others hold their keys.
+;; A table without hints keeps its keys alive.
 (define strong (make-hash-table eq?))
 (define held (fill! strong 10 (lambda (n) #f)))
 (gc)
 (test 10 (hash-table-size strong))
 
-;; What cannot be had is refused.
+;; Invalid requests are refused.
 (test-error (make-hash-table (make-default-comparator) 'weak-values))
 (test-error (make-hash-table (lambda (a b) (eq? a b)) hash-by-identity 'weak-keys 'weak-values))
 (test-error (make-hash-table (lambda (a b) (eq? a b)) hash-by-identity 'weak-keys))

@@ -1,4 +1,5 @@
-//! Collections while threads run, on one virtual processor and on several, whoever of the collector's services is killed.
+//! Collections while threads run, on one and on several virtual processors, with services of the
+//! collector being killed.
 
 use super::{boot, last, on, within_watchdog};
 use crate::service::markers::ENOUGH;
@@ -8,12 +9,13 @@ use kyocho_heap::heap::ForeignObject;
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn nothing_is_lost_while_collections_go_on_beside_threads_and_collectors_and_markers_are_killed() {
+fn no_object_is_lost_when_collectors_and_markers_are_killed_during_concurrent_collections() {
     for count in [1, 2, ENOUGH] {
         within_watchdog(move || {
             let system = boot(Options { memory_max_bytes: 256 << 20, ..on(count) });
             let mut session = system.session();
-            // Two threads exchange parts of two large tables, through a channel and the other's table; each part stays somewhere.
+            // Two threads exchange parts of two large tables, through a channel and the other's
+            // table. Each part must remain in one of them.
             let text = "
                 (define size 20000)
                 (define (table from) (let ((v (make-vector size)))
@@ -62,7 +64,7 @@ fn nothing_is_lost_while_collections_go_on_beside_threads_and_collectors_and_mar
     }
 }
 
-/// A table whose rows lead to some ten objects each.
+/// A table whose rows refer to about ten objects each.
 const TABLE: &str = "
     (define size 30000)
     (define table (make-vector size))
@@ -82,13 +84,13 @@ const COUNT: &str = "
 
 #[test]
 fn markers_of_other_virtual_processors_help() {
-    // Beside the threads; with the world stopped, for the limit is near.
+    // Once concurrently, once with the world stopped because the limit is near.
     for memory_max_bytes in [256 << 20, 64 << 20] {
         within_watchdog(move || {
             let system = boot(Options { memory_max_bytes, ..on(ENOUGH) });
             let mut session = system.session();
             assert_eq!(last(&mut session, TABLE), "begun");
-            // Whether one comes in time is the host's choice; that none ever does is a defect.
+            // The host decides whether a marker starts in time, so the test retries.
             while system.statistics().last.helped_bytes == 0 {
                 assert_eq!(last(&mut session, "(gc) 'collected"), "collected");
             }
@@ -110,7 +112,7 @@ fn few_virtual_processors_have_no_markers() {
 }
 
 #[test]
-fn killed_markers_lose_nothing_and_are_started_again() {
+fn killed_markers_lose_no_object_and_are_started_again() {
     within_watchdog(|| {
         let torture = Torture { every: 1 << 40, phase: 0, beside: false };
         let options = Options { memory_max_bytes: 256 << 20, torture: Some(torture), ..on(ENOUGH) };
@@ -130,8 +132,8 @@ fn killed_markers_lose_nothing_and_are_started_again() {
     });
 }
 
-/// Threads that nobody refers to, each started with what nobody else refers to, behind a primitive that takes so long that the world is
-/// mostly being stopped meanwhile.
+/// Threads to which nothing refers, each started with values to which nothing else refers. A long
+/// primitive runs before each start, so the world is usually being stopped meanwhile.
 const STORM: &str = "
     (define size 100)
     (define (start i)
@@ -151,7 +153,7 @@ const STORM: &str = "
       (do ((i 0 (+ i 1)) (sum 0 (+ sum (channel-receive whole)))) ((= i size) sum)))";
 
 #[test]
-fn threads_that_are_started_while_the_world_is_being_stopped_lose_nothing() {
+fn threads_started_while_the_world_is_being_stopped_lose_no_object() {
     for beside in [false, true] {
         within_watchdog(move || {
             let torture = Torture { every: 1 << 40, phase: 0, beside };
@@ -170,7 +172,7 @@ fn threads_that_are_started_while_the_world_is_being_stopped_lose_nothing() {
 const MIB: usize = 1 << 20;
 
 #[test]
-fn the_heap_grows_and_shrinks_with_what_is_alive_and_stays_flat() {
+fn the_heap_grows_and_shrinks_with_its_live_bytes() {
     for count in [1, 2] {
         within_watchdog(move || {
             let system = boot(Options { memory_max_bytes: 1024 * MIB, ..on(count) });
@@ -192,7 +194,8 @@ fn the_heap_grows_and_shrinks_with_what_is_alive_and_stays_flat() {
                 assert!(grown.resident_bytes >= grown.used_bytes);
                 assert_eq!(last(&mut session, "(set! live #f) (gc) (gc) 'shrunk"), "shrunk");
                 let shrunk = statistics();
-                // What is kept for later is the next budget, no more: little was taken since the collection before.
+                // At most the next budget is kept for later, because little was taken since the
+                // collection before.
                 let kept_max = shrunk.trigger_bytes + shrunk.used_bytes + MIB;
                 assert!(shrunk.resident_bytes <= kept_max, "round {round}: {shrunk:?}");
                 assert!(shrunk.resident_bytes < 60 * MIB, "round {round}: {shrunk:?}");
@@ -203,9 +206,9 @@ fn the_heap_grows_and_shrinks_with_what_is_alive_and_stays_flat() {
     }
 }
 
-/// A collection that found little, and yet enough for what was asked for, has told nobody.
+/// A collection that freed little, but enough for the request, must raise no error.
 #[test]
-fn who_finds_memory_after_all_is_told_when_there_is_none() {
+fn an_error_is_raised_only_when_memory_is_really_out() {
     for count in [1, 2] {
         within_watchdog(move || {
             let system = boot(Options { memory_max_bytes: 32 * MIB, ..on(count) });
@@ -223,7 +226,7 @@ fn who_finds_memory_after_all_is_told_when_there_is_none() {
             assert_eq!(last(&mut session, text), "defined");
             let text = format!("(keep {}) (gc) 'kept", (full_bytes - held_bytes()) / 16 - 4000);
             assert_eq!(last(&mut session, &text), "kept");
-            // Into the reserve, a quarter of which may be taken: garbage is collected each time.
+            // This uses up to a quarter of the reserve. Garbage is collected each time.
             let text = "
                 (guard (e (#t (set! more '()) (set! kept '()) (error-object-message e)))
                   (set! more (make-list 8000 0))
@@ -237,7 +240,7 @@ fn who_finds_memory_after_all_is_told_when_there_is_none() {
 }
 
 #[test]
-fn who_wakes_for_a_few_cells_strands_few() {
+fn a_thread_that_wakes_for_a_few_cells_strands_few() {
     const THREADS: usize = 40;
     within_watchdog(|| {
         let system = boot(on(1));
@@ -264,7 +267,7 @@ fn who_wakes_for_a_few_cells_strands_few() {
 }
 
 #[test]
-fn caches_of_idle_threads_are_given_back() {
+fn caches_of_idle_threads_are_taken_back() {
     const THREADS: usize = 40;
     const CELLS: usize = 1000;
     within_watchdog(|| {
@@ -282,7 +285,7 @@ fn caches_of_idle_threads_are_given_back() {
         );
         let stranded = || system.kernel.heap.statistics().last.stranded_cells;
         assert_eq!(last(&mut session, &text), "given-back");
-        // A collection has taken what they had, or an earlier one.
+        // This or an earlier collection has taken their cells.
         let before = system.kernel.heap.statistics().stranded_cells;
         assert!(before as usize > THREADS * CELLS / 2, "{before}");
         assert_eq!(last(&mut session, "(gc) 'again"), "again");
@@ -290,7 +293,7 @@ fn caches_of_idle_threads_are_given_back() {
     });
 }
 
-/// A Rust object that looks, as it is dropped, whether the world is stopped.
+/// A Rust object that records, when it is dropped, whether the world is stopped.
 struct Dropped {
     kernel: Arc<Kernel>,
     seen: Arc<Mutex<Vec<bool>>>,
@@ -317,7 +320,7 @@ fn rust_objects_are_dropped_when_the_world_runs_and_before_gc_returns() {
                 let object = Dropped { kernel: Arc::clone(&kernel), seen: Arc::clone(&seen) };
                 let _garbage = lock(&kernel.mutator).foreign(Box::new(object)).unwrap();
             });
-            // Two: what is made while a collection goes on survives it.
+            // Twice, because objects made during a collection survive it.
             assert_eq!(last(&mut session, "(gc) (gc) 'collected"), "collected");
             assert_eq!(*lock(&seen), [false], "beside: {beside}");
         });

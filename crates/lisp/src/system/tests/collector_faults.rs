@@ -1,4 +1,5 @@
-//! Whoever collects is killed, or fails, at each step of a collection in turn: the next one is whole, and programs go on.
+//! The collector is killed, or panics, at each step of a collection in turn. The next collection
+//! must be complete, and programs must continue.
 
 use super::{boot, last, on, within_watchdog};
 use crate::service::markers::ENOUGH;
@@ -12,15 +13,15 @@ use kyocho_sys::prim::clock::Instant;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-/// Far longer than a killed loop that calls nobody is let run: eight time slices.
+/// Far longer than a killed loop without calls may run, which is eight time slices.
 const LONG: Duration = Duration::from_millis(120);
 
-/// It ends where it stands.
+/// Ends the thread at once.
 fn unwind() {
     resume_unwind(Box::new("a fault"));
 }
 
-/// It is killed, and computes for long before it comes to a kill point.
+/// Kills the thread, which then computes for long before it reaches a kill point.
 #[inline(never)]
 fn be_killed() {
     let _gone = Microprocess::current().kill();
@@ -32,7 +33,7 @@ fn be_killed() {
     }
 }
 
-/// Rows beside each other that are replaced at different times: blocks with holes.
+/// Adjacent rows that are replaced at different times, which leaves blocks with holes.
 const TABLE: &str = "
     (define size 3000)
     (define table (make-vector size))
@@ -48,13 +49,13 @@ const TABLE: &str = "
     (gc)
     'begun";
 
-/// What freed memory held is overwritten; no collection comes but those that are asked for.
+/// Freed memory is overwritten, and collections run only on request.
 fn tortured(count: usize, beside: bool) -> System {
     let torture = Torture { every: 1 << 40, phase: 0, beside };
     boot(Options { memory_max_bytes: 64 << 20, torture: Some(torture), ..on(count) })
 }
 
-/// Collections go on, and nothing was lost.
+/// Checks that collections still work and that no object was lost.
 fn goes_on(session: &mut Session, what: &str) {
     for step in [2, 3] {
         let text = format!("(gc) (renew {step}) (build 30000)");
@@ -63,7 +64,7 @@ fn goes_on(session: &mut Session, what: &str) {
     }
 }
 
-/// Lets the fault come at step 0, 1, 2 and so on of a collection, until one has fewer.
+/// Injects the fault at step 0, 1, 2 and so on of a collection, until a collection has fewer steps.
 fn at_every_step(beside: bool, name: &str, fault: fn()) {
     for count in [1, 2] {
         let system = tortured(count, beside);
@@ -85,20 +86,21 @@ fn at_every_step(beside: bool, name: &str, fault: fn()) {
 }
 
 #[test]
-fn a_collector_that_fails_at_any_step_is_followed_by_one_that_does_not() {
+fn after_a_failure_at_any_step_the_next_collection_succeeds() {
     for beside in [false, true] {
         within_watchdog(move || at_every_step(beside, "failed", unwind));
     }
 }
 
 #[test]
-fn a_collector_that_is_killed_far_from_a_kill_point_is_not_abandoned() {
+fn a_collector_killed_far_from_a_kill_point_is_not_abandoned() {
     for beside in [false, true] {
         within_watchdog(move || at_every_step(beside, "killed", be_killed));
     }
 }
 
-/// Lets a collection beside the threads fail at a step; whether it came so far. The next attempt finds that none goes on.
+/// Makes a concurrent collection fail at a step. Returns whether it reached the step. The next
+/// attempt finds no collection in progress.
 fn fail_beside(system: &System, session: &mut Session, step: usize) -> bool {
     let (heap, [failed, noted]) =
         (&system.kernel.heap, [0; 2].map(|_| Arc::new(AtomicBool::default())));
@@ -116,7 +118,7 @@ fn fail_beside(system: &System, session: &mut Session, step: usize) -> bool {
 }
 
 #[test]
-fn what_is_opened_is_noted_for_no_collection_that_was_given_up() {
+fn runs_are_not_recorded_for_an_aborted_collection() {
     within_watchdog(|| {
         let system = tortured(1, true);
         let mut session = system.session();
@@ -126,7 +128,7 @@ fn what_is_opened_is_noted_for_no_collection_that_was_given_up() {
     });
 }
 
-/// Lets the fault come at some steps of whoever helps to mark.
+/// Injects the fault at some steps of a helper.
 fn at_a_marker(name: &str, fault: fn()) {
     let system = tortured(ENOUGH, false);
     let mut session = system.session();
@@ -134,7 +136,7 @@ fn at_a_marker(name: &str, fault: fn()) {
     let faults: &Faults = system.kernel.heap.helpers_faults();
     for step in [0, 1, 5] {
         faults.arm(step, fault);
-        // Whether a marker comes in time is the host's choice.
+        // The host decides whether a marker starts in time.
         while faults.is_armed() {
             assert_eq!(last(&mut session, "(gc) 'collected"), "collected", "{name}");
         }
@@ -143,7 +145,7 @@ fn at_a_marker(name: &str, fault: fn()) {
 }
 
 #[test]
-fn a_marker_that_ends_in_the_middle_leaves_its_work_to_others() {
+fn others_take_over_the_work_of_a_marker_that_ends() {
     within_watchdog(|| at_a_marker("failed", unwind));
     within_watchdog(|| at_a_marker("killed", be_killed));
 }

@@ -1,9 +1,9 @@
-//! What failed can be looked at and gone on with; what threads do can be asked.
+//! The last failure can be examined and continued; threads can be queried.
 
 use super::sessions::{Page, eval, nap, number_of, open, two};
 use crate::system::Session;
 
-/// What a text displays.
+/// The output of a text.
 pub(super) fn shown(session: &mut Session, page: &Page, text: &str) -> String {
     let before = page.text().len();
     let message = eval(session, text);
@@ -13,7 +13,7 @@ pub(super) fn shown(session: &mut Session, page: &Page, text: &str) -> String {
 }
 
 #[test]
-fn a_value_takes_the_place_of_what_failed() {
+fn a_value_replaces_the_failed_operation() {
     two(|system, ada, _| {
         let (mut a, _) = open(&system, &ada);
         for (failing, going_on, expected) in [
@@ -49,12 +49,12 @@ fn a_value_takes_the_place_of_what_failed() {
 }
 
 #[test]
-fn what_failed_is_done_again() {
+fn the_failed_operation_is_repeated() {
     two(|system, ada, _| {
         let (mut a, page) = open(&system, &ada);
         assert!(eval(&mut a, "(list missing (also-missing 20))").contains("missing"));
         assert_eq!(eval(&mut a, "(define missing 1)"), "");
-        assert!(eval(&mut a, "(retry)").contains("also-missing"), "it went on to the next");
+        assert!(eval(&mut a, "(retry)").contains("also-missing"), "it continues to the next failure");
         eval(&mut a, "(define (also-missing x) (* 2 x))");
         assert_eq!(eval(&mut a, "(retry)"), "(1 40)");
         let nothing = "; nothing has failed that is kept\n";
@@ -67,7 +67,7 @@ fn what_failed_is_done_again() {
 }
 
 #[test]
-fn what_is_wound_is_entered_again() {
+fn dynamic_winds_are_entered_again() {
     two(|system, ada, _| {
         let (mut a, page) = open(&system, &ada);
         let text = "(dynamic-wind (lambda () (display 'in)) (lambda () (+ 1 (car 5))) (lambda () (display 'out)))";
@@ -96,7 +96,7 @@ fn callers_and_their_variables_are_shown() {
 }
 
 #[test]
-fn a_closure_knows_its_variables() {
+fn the_variables_of_a_closure_are_shown() {
     two(|system, ada, _| {
         let (mut a, page) = open(&system, &ada);
         let text =
@@ -111,7 +111,7 @@ fn a_closure_knows_its_variables() {
 }
 
 #[test]
-fn an_interrupted_evaluation_goes_on() {
+fn an_interrupted_evaluation_can_be_continued() {
     two(|system, ada, _| {
         let (mut a, page) = open(&system, &ada);
         eval(&mut a, "(define turns 0) (define end #f)");
@@ -122,7 +122,7 @@ fn an_interrupted_evaluation_goes_on() {
         while !page.text().contains("begun") {
             nap();
         }
-        // Once: another interrupt might meet it on its way out.
+        // Only once: a second interrupt could arrive after the first one took effect.
         assert!(interrupt.interrupt());
         let (mut a, message) = running.join().unwrap();
         assert_eq!(message, "error interrupted");
@@ -131,7 +131,7 @@ fn an_interrupted_evaluation_goes_on() {
 }
 
 #[test]
-fn what_fails_for_want_of_memory_is_not_kept() {
+fn a_failure_for_lack_of_memory_is_not_kept() {
     two(|system, ada, _| {
         let (mut a, page) = open(&system, &ada);
         assert!(eval(&mut a, "(let loop ((l '())) (loop (cons l l)))").contains("out of memory"));
@@ -142,7 +142,7 @@ fn what_fails_for_want_of_memory_is_not_kept() {
 }
 
 #[test]
-fn a_thread_says_what_it_does() {
+fn a_thread_reports_its_callers() {
     two(|system, ada, bob| {
         let ((mut a, page), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
         eval(
@@ -158,7 +158,7 @@ fn a_thread_says_what_it_does() {
             [("spins", "in spin at"), ("waits", "in receive at"), ("sleeps", "in ")]
         {
             let id = number_of(&mut a, &page, name);
-            // When it has begun.
+            // Once it has begun.
             while !shown(&mut a, &page, &format!("(bt {id})")).contains(caller) {
                 nap();
             }
@@ -166,7 +166,7 @@ fn a_thread_says_what_it_does() {
         }
         let id = number_of(&mut a, &page, "spins");
         eval(&mut a, &format!("(suspend {id})"));
-        // It goes on to its next safepoint.
+        // It runs on to its next safepoint.
         while !shown(&mut a, &page, &format!("(bt {id})")).contains("suspended") {}
         let top = shown(&mut a, &page, "(top 0.01)");
         assert!(top.contains("waits") && top.contains("sleeps"), "{top}");

@@ -1,5 +1,6 @@
-//! What a primitive waits for in the kernel it gives up where somebody wants something of its thread, and not where its time slice is over: it is made
-//! again then, and the other side of a connection sees both.
+//! A wait of a primitive in the kernel ends if there is a request for its thread, but not at the
+//! end of a time slice. After a request the primitive is repeated, and the other side of a
+//! connection sees both attempts.
 
 use super::sessions::nap;
 use super::{boot, on, within_watchdog};
@@ -10,7 +11,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 #[test]
-fn a_handshake_is_not_begun_again_at_the_end_of_a_time_slice() {
+fn a_handshake_is_not_restarted_at_the_end_of_a_time_slice() {
     within_watchdog(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -23,14 +24,14 @@ fn a_handshake_is_not_begun_again_at_the_end_of_a_time_slice() {
         );
         session.eval(&text, "test").unwrap();
         let (mut silent, _) = listener.accept().unwrap();
-        // It says hello, and waits for an answer.
+        // The client sends its hello and waits for an answer.
         silent.read_exact(&mut [0]).unwrap();
         let is_client = |one: &&Arc<LispThread>| {
             one.state.load(Ordering::SeqCst) == SAFE && one.microprocess.get().is_some()
         };
         let threads = system.kernel.threads.started();
         let client = threads.iter().rfind(is_client).unwrap();
-        // As at the end of its slice: its calls are interrupted, and nobody has asked anything of it.
+        // As at the end of a slice: system calls are interrupted, and the thread has no request.
         client.microprocess.get().unwrap().want().unwrap();
         (0..20).for_each(|_| nap());
         drop(silent);

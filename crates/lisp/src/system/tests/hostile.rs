@@ -1,4 +1,4 @@
-//! Sessions that would hurt others: whatever one does, it can be stopped, and the others go on.
+//! Sessions that try to harm others. Each can be stopped, and the others continue.
 
 use super::sessions::{SMALL, eval, in_background, interrupted, nap, open, two};
 use super::silence;
@@ -8,7 +8,7 @@ use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::prim::atomic::Ordering;
 use std::sync::Arc;
 
-/// Each of these is let loose in one session, which is interrupted when another one has answered.
+/// Evaluates each text in one session, and interrupts it once another session has answered.
 fn can_be_stopped(prelude: &'static str, texts: &'static [&'static str]) {
     two(move |system, ada, bob| {
         let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
@@ -26,7 +26,7 @@ fn can_be_stopped(prelude: &'static str, texts: &'static [&'static str]) {
 }
 
 #[test]
-fn who_expands_macros_holds_up_no_collection_and_pays_for_the_time() {
+fn expanding_macros_delays_no_collection_and_is_charged() {
     two(|system, ada, bob| {
         let ((a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
         let bomb = "
@@ -43,9 +43,9 @@ fn who_expands_macros_holds_up_no_collection_and_pays_for_the_time() {
             }
         };
         let ran_ns = || thread.ran_ns.load(Ordering::Relaxed);
-        // Which collections do not wait for.
+        // Collections do not wait for a thread in this state.
         while thread.state.load(Ordering::SeqCst) != SAFE {
-            assert!(ran_ns() < 2_000_000_000, "it expands in the collector's world");
+            assert!(ran_ns() < 2_000_000_000, "it expands outside Lisp");
             nap();
         }
         assert_eq!(eval(&mut b, "(gc) (gc) 'collected"), "collected");
@@ -58,7 +58,7 @@ fn who_expands_macros_holds_up_no_collection_and_pays_for_the_time() {
 }
 
 #[test]
-fn no_circle_holds_a_procedure_for_ever() {
+fn procedures_end_on_circular_lists() {
     can_be_stopped(
         "(define c (list 1 2 3)) (set-cdr! (cddr c) c)
          (define d (list 1 2 3)) (set-cdr! (cddr d) d)
@@ -94,7 +94,7 @@ fn no_circle_holds_a_procedure_for_ever() {
 }
 
 #[test]
-fn what_runs_for_ever_is_stopped() {
+fn endless_programs_can_be_stopped() {
     can_be_stopped(
         "(define (dag n) (let loop ((n n) (x '())) (if (= n 0) x (loop (- n 1) (cons x x))))) 'ready",
         &[
@@ -118,7 +118,7 @@ fn what_runs_for_ever_is_stopped() {
 }
 
 #[test]
-fn collections_go_by_in_the_middle_of_long_primitives() {
+fn collections_may_run_during_long_primitives() {
     two(|system, ada, bob| {
         let ((mut a, _), (b, _)) = (open(&system, &ada), open(&system, &bob));
         assert_eq!(eval(&mut a, "(define v (make-vector 2000000 1)) 'ready"), "ready");
@@ -132,7 +132,7 @@ fn collections_go_by_in_the_middle_of_long_primitives() {
                 None => nap(),
             }
         };
-        // It makes no call into the kernel.
+        // It makes no system call.
         while thread.state.load(Ordering::SeqCst) != SAFE {
             let ran_ns = thread.ran_ns.load(Ordering::Relaxed);
             assert!(ran_ns < 20_000_000_000, "collections wait for it");
@@ -144,7 +144,7 @@ fn collections_go_by_in_the_middle_of_long_primitives() {
 }
 
 #[test]
-fn symbols_are_paid_for_by_who_makes_them() {
+fn symbols_are_charged_to_the_account_that_makes_them() {
     two(|system, ada, bob| {
         let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
         let ends = |text: &str| {
@@ -163,7 +163,7 @@ fn symbols_are_paid_for_by_who_makes_them() {
             assert_eq!(eval(&mut a, &ends(text)), "\"out of memory\"", "{text}");
         }
         assert_eq!(eval(&mut b, "(string->symbol \"a name of bob's\")"), "|a name of bob's|");
-        // The same for names of files: 4 KB each.
+        // The same for names of files, of 4 KB each.
         let names = "(define (name i) (if (= i 0) (apply string-append \"/dev\" (append (make-list 1900 \"/.\") '(\"/null\"))) \
              (string-append (if (odd? i) \"/.\" \"//\") (name (quotient i 2))))) 'ready";
         let eve = Account::new("eve", Bounds { files: true, ..SMALL });
@@ -173,8 +173,8 @@ fn symbols_are_paid_for_by_who_makes_them() {
              (let ((port (open-input-file (name i)))) (read port) (close-port port))))";
         assert_eq!(eval(&mut e, reads), "\"out of memory\"");
         assert_eq!(eval(&mut a, "(string->symbol \"car\")"), "car");
-        // Symbols stay when their session has ended, and so does what they cost: else who comes again
-        // and again fills the memory of the process.
+        // Symbols remain after their session has ended, and so does the charge for them. Otherwise
+        // repeated sessions could fill the memory of the process.
         drop(a);
         assert_eq!(eval(&mut b, "(gc) (gc) 'collected"), "collected");
         assert!(Symbol::find(&("s".repeat(1_000_000) + "0")).is_some());
@@ -218,7 +218,7 @@ fn looking_up_a_host_can_be_ended() {
 }
 
 #[test]
-fn what_leaves_a_session_by_no_way_reaches_no_other() {
+fn values_of_a_session_cannot_be_reached_from_another() {
     two(|system, ada, bob| {
         let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
         eval(
@@ -235,15 +235,15 @@ fn what_leaves_a_session_by_no_way_reaches_no_other() {
             let message = eval(&mut b, text);
             assert!(message.starts_with(&format!("error unbound variable: {name}")), "{message}");
         }
-        // Only its own threads are listed, and none of these has a value.
+        // Only its own threads are listed, and none of them has a value.
         assert_eq!(eval(&mut b, "(thread-specific (car (threads)))"), "");
-        // A continuation of an evaluation that has ended is one of its own session still.
+        // A continuation of an evaluation that has ended still belongs to its session.
         assert_eq!(eval(&mut a, "(k 41)"), "42");
     });
 }
 
 #[test]
-fn long_comparisons_hold_up_nobody() {
+fn long_comparisons_delay_no_other_thread() {
     const LONG: &str = "
         (define key (make-string 1000000 #\\a))
         (define other (string-append key \"b\"))
@@ -259,7 +259,7 @@ fn long_comparisons_hold_up_nobody() {
         {
             let interrupt = a.handle();
             let running = in_background(a, text);
-            // Each collection has to wait for what cannot be interrupted.
+            // Each collection has to wait for work that cannot be interrupted.
             for _ in 0..20 {
                 assert_eq!(eval(&mut b, "(gc) 'collected"), "collected", "beside {text}");
             }
@@ -300,7 +300,7 @@ fn macros_without_end_are_refused() {
     });
 }
 
-/// A named pipe that nobody has open.
+/// A named pipe that no process has open.
 fn lonely_pipe(name: &str) -> String {
     let path = std::env::temp_dir().join(format!("kyocho-{}-{name}", std::process::id()));
     let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
@@ -309,7 +309,7 @@ fn lonely_pipe(name: &str) -> String {
 }
 
 #[test]
-fn files_that_never_come_to_an_end_hold_up_nobody() {
+fn endless_files_delay_no_other_thread() {
     two(|system, ada, bob| {
         ada.set_bounds(Bounds { files: true, ..SMALL });
         let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
@@ -329,9 +329,10 @@ fn files_that_never_come_to_an_end_hold_up_nobody() {
     });
 }
 
-/// What is written and not closed, where nobody takes it: the collector passes it on as far as it goes.
+/// Output that is written and neither flushed nor read: the collector writes as much as possible
+/// without blocking.
 #[test]
-fn output_that_nobody_takes_holds_up_no_collection() {
+fn unread_output_delays_no_collection() {
     const FULL: &str = "
         (define (stuff port)
           (let ((t (spawn (lambda () (let loop () (write-u8 1 port) (loop))))))
@@ -347,7 +348,7 @@ fn output_that_nobody_takes_holds_up_no_collection() {
     two(|system, ada, bob| {
         ada.set_bounds(Bounds { files: true, ports_max: 50, ..SMALL });
         let pipe = lonely_pipe("stuffed");
-        // Nobody reads what is in it.
+        // Keeps the pipe open, but does not read from it.
         let _reader = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
         let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
         eval(&mut a, FULL);
@@ -356,7 +357,7 @@ fn output_that_nobody_takes_holds_up_no_collection() {
             for _ in 0..3 {
                 assert_eq!(eval(&mut b, "(gc) 'collected"), "collected", "after {text}");
             }
-            // The process's own session passes on what its own ports hold.
+            // The process's own session flushes only its own ports.
             assert_eq!(eval(&mut system.session(), "'on"), "on", "after {text}");
         }
         drop(a);

@@ -1,6 +1,7 @@
-//! Killed in every state: the thread ends, does what it does last, leaves its mutex abandoned, and nothing else. One row a state.
+//! A thread killed in any state ends, runs its last `dynamic-wind` procedures, and abandons its
+//! mutex. Nothing else of it remains. The table has one row for each state.
 //!
-//! What is left behind is counted, so this runs in a process of its own.
+//! The test counts what remains, so it runs in a process of its own.
 
 mod states;
 
@@ -24,10 +25,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-/// Marks the process in which it is counted.
+/// Marks the process in which the counting happens.
 const CHILD: &str = "KYOCHO_TEST_CHILD";
 
-/// What each session begins with: a thread to kill, which holds a mutex, and has something to do last.
+/// The start of each session: a victim thread, which holds a mutex and has a `dynamic-wind`
+/// procedure to run.
 const TOOLS: &str = "
     (define (port-of listener)
       (string->number (car (reverse (string-split (socket-address listener) #\\:)))))
@@ -48,7 +50,7 @@ const TOOLS: &str = "
             last-done))
     'ready";
 
-/// How it is killed.
+/// The ways to kill it.
 const WAYS: &[(&str, &str)] = &[
     ("terminated", "(thread-terminate! victim)"),
     ("twice", "(thread-terminate! victim) (thread-terminate! victim)"),
@@ -65,17 +67,17 @@ const WAYS: &[(&str, &str)] = &[
     ("from outside", ""),
 ];
 
-/// How often one looks whether all is as before, with a collection each time.
+/// Most checks whether the counts are as before, with a collection before each.
 const LOOKS_MAX: usize = 2_000;
 
-/// What the victims meet.
+/// The outside world of the victims.
 struct Surroundings {
     folder: PathBuf,
     certificate: String,
     key: String,
-    /// A port at which nobody answers.
+    /// A port that never answers.
     deaf: u16,
-    /// Nobody writes into one, or reads from the other.
+    /// One is never written, the other never read.
     _pipes: [File; 2],
     _crowd: (Socket, Vec<TcpStream>),
 }
@@ -108,7 +110,7 @@ impl Surroundings {
     }
 }
 
-/// A listener whose queue is full: whoever comes waits for an answer.
+/// A listener whose queue is full, so that a further client waits for an answer.
 fn crowd() -> (Socket, Vec<TcpStream>) {
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -123,7 +125,8 @@ fn count_entries(folder: &str) -> usize {
     fs::read_dir(folder).unwrap().count()
 }
 
-/// But for those through which kernel threads are looked at: one that has ended keeps its until somebody joins it.
+/// Without the descriptors through which kernel threads are inspected: a kernel thread that has
+/// ended keeps its descriptor until it is joined.
 fn count_descriptors() -> usize {
     let entries = fs::read_dir("/proc/self/fd").unwrap().flatten();
     let targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -146,7 +149,7 @@ impl At {
                 let microprocess = thread.microprocess.get();
                 state == SAFE && microprocess.is_some_and(|&it| sleeps_in_the_host(it))
             }
-            // That of its user, who has no other that takes any.
+            // The memory of the thread's user, which has no other thread that takes any.
             Shortage => {
                 let account = &thread.session.account;
                 account.live_bytes() > account.bounds().memory_bytes_max / 2
@@ -166,13 +169,14 @@ fn find(system: &System, name: &str) -> Option<Arc<LispThread>> {
     system.kernel.threads.started().into_iter().find(|thread| thread.name() == name)
 }
 
-/// Kills a thread in a state in a way, in a session of its own, of which nothing is left.
+/// Kills a thread in a state in one of the ways, in a session of its own, of which nothing remains.
 fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str)) {
     let &(name, at, before, body) = state;
     let told = format!("{name}, {}", way.0);
-    // Past the test harness: where it hangs, one knows where.
+    // Written directly, not through the test harness, so that it is visible if the test hangs.
     let _ = writeln!(std::io::stderr(), "{told}");
-    // Who is to lack memory; others would be held up by collections where the host is slow, and be cut in what they do last.
+    // Only the victim that is to run out of memory has a bound. Collections could delay the others
+    // on a slow host, and their last procedures could run into the time limit.
     let lacks = Bounds { memory_bytes_max: 32 << 20, ..Bounds::NONE };
     let bounds = if at == Shortage { lacks } else { Bounds::NONE };
     let account = Account::new("ada", bounds);
@@ -185,13 +189,15 @@ fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str))
         eval(&mut session, &place.fill(&format!("(define victim (victim-of (lambda () {body})))")));
     assert_eq!(begun, "", "{told}");
     let victim = find(system, "victim").unwrap_or_else(|| panic!("{told}: {}", page.text()));
-    // Who has no memory left cannot ask; but who takes it is inside.
+    // A thread without memory cannot evaluate; but when it takes memory it is in the intended
+    // state.
     let is_alive = || assert!(find(system, "victim").is_some(), "{told}: {}", page.text());
     while at != Shortage && eval(&mut session, "inside") == "#f" {
         is_alive();
         nap();
     }
-    // Not each time just after an evaluation, when who works may always stand.
+    // Checks at times other than right after an evaluation, when a working thread might always be
+    // stopped.
     while !at.holds(&victim) {
         is_alive();
         nap();
@@ -209,7 +215,7 @@ fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str))
     if body.contains("silent.test") {
         silence::end();
     }
-    // What it waited for is still there, and no queue of waiters holds it any more.
+    // The object that it waited for still exists, and its queue no longer contains the thread.
     assert_eq!(eval(&mut session, "(set! victim #f)"), "", "{told}");
     for _ in 0..LOOKS_MAX {
         if left.strong_count() == 0 {
@@ -219,13 +225,13 @@ fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str))
     }
     assert_eq!(left.strong_count(), 0, "{told}");
     drop(session);
-    // What was left open is closed when it is found to be garbage.
+    // Resources left open are closed when they are found to be garbage.
     while account.usage() != Usage::default() {
         assert_eq!(eval(&mut system.session(), "(gc) 'collected"), "collected");
     }
 }
 
-/// What there is when all is quiet.
+/// The counts when the system is idle.
 #[derive(Debug)]
 struct Left {
     descriptors: usize,
@@ -250,7 +256,7 @@ impl Left {
         }
     }
 
-    /// Whether there is no more than there was; of symbols that were read some 50 bytes each stay.
+    /// Whether no count has grown. Of symbols that were read, about 50 bytes each remain.
     fn is_no_more_than(&self, before: &Self) -> bool {
         self.descriptors <= before.descriptors
             && self.kernel_threads <= before.kernel_threads
@@ -260,7 +266,8 @@ impl Left {
     }
 }
 
-/// Kills a thread in a state in a way. Who has no memory left may be unable to evaluate what would end his own thread: that is ended from outside.
+/// Kills a thread in a state in one of the ways. If a thread has no memory left, it may be unable
+/// to evaluate a text that ends its own thread, so it is ended from outside.
 fn try_pair(system: &System, place: &Surroundings, state: &State, way: (&str, &str)) {
     if state.1 != Shortage || way.1.is_empty() {
         kill(system, place, state, way);
@@ -278,15 +285,15 @@ fn all_states() {
             }
         };
         let each_way_on_one_or_two = |turn: usize| turn % 2 == count % 2;
-        // What is made once stays: libraries' names, buffers, a node of shared memory.
+        // Objects that are made once remain: names of libraries, buffers, a node of shared memory.
         round(&|turn| turn % WAYS.len() == 0);
         let before = Left::now(&system);
         round(&each_way_on_one_or_two);
-        // Who has joined one may be faster than its last step.
+        // A join can return before the joined thread's last step has ended.
         while !system.kernel.threads.started().is_empty() {
             nap();
         }
-        // Spare kernel threads are given back in time.
+        // Unused kernel threads end after a while.
         let mut after = Left::now(&system);
         for _ in 0..10 * LOOKS_MAX {
             if after.is_no_more_than(&before) {
@@ -301,11 +308,11 @@ fn all_states() {
 }
 
 #[test]
-fn a_thread_is_killed_in_every_state_and_leaves_nothing() {
+fn a_thread_killed_in_any_state_leaves_nothing_behind() {
     if std::env::var_os(CHILD).is_some() {
         return within_watchdog(all_states);
     }
-    let name = "system::tests::kills::a_thread_is_killed_in_every_state_and_leaves_nothing";
+    let name = "system::tests::kills::a_thread_killed_in_any_state_leaves_nothing_behind";
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(CHILD, "1");
     let output = command.output().unwrap();
@@ -314,7 +321,7 @@ fn a_thread_is_killed_in_every_state_and_leaves_nothing() {
 }
 
 #[test]
-fn who_joins_one_that_is_killed_and_has_had_no_turn_since_is_in_no_deadlock() {
+fn joining_a_killed_thread_that_has_not_run_since_is_no_deadlock() {
     within_watchdog(|| {
         let system = boot(on(1));
         let accounts = ["ada", "bob"].map(|name| Account::new(name, Bounds::NONE));
@@ -343,7 +350,7 @@ fn who_joins_one_that_is_killed_and_has_had_no_turn_since_is_in_no_deadlock() {
 }
 
 #[test]
-fn one_that_ends_while_it_is_killed_ends_once() {
+fn a_thread_that_ends_while_it_is_killed_ends_once() {
     within_watchdog(|| {
         let system = boot(on(2));
         let account = Account::new("ada", Bounds::NONE);

@@ -1,10 +1,10 @@
-//! Libraries that the expander knows by their names alone: the system has what they export.
+//! Libraries that the expander knows only by name: the system defines everything that they export.
 
 use crate::system::{Options, System};
 use kyocho_syntax::library::BUILT_IN;
 
 #[test]
-fn every_name_that_a_built_in_library_exports_means_something() {
+fn every_name_that_a_built_in_library_exports_is_defined() {
     let system = System::boot(Options::default(), &mut |_| {});
     let mut session = system.unwrap().session();
     let mut unbound = Vec::new();

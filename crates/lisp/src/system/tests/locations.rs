@@ -1,4 +1,4 @@
-//! Top-level locations go with the last who has them.
+//! Top-level locations are freed with their last user.
 
 use super::sessions::{eval, open, two};
 use super::{boot, on, within_watchdog};
@@ -6,17 +6,19 @@ use crate::system::{Options, Session, System, Torture};
 use kyocho_syntax::location::LOCATION_BYTES;
 use std::io::Write;
 
-/// The number of locations after the garbage has been collected.
+/// The number of locations after a collection of the garbage.
 fn collected(system: &System, session: &mut Session) -> usize {
-    // Each collection frees what keeps the next: a thread its session, an environment its names, names the code.
+    // Each collection frees the object that kept the next alive: a thread its session, an
+    // environment its names, names the code.
     for _ in 0..4 {
         assert_eq!(eval(session, "(gc)"), "");
     }
     system.locations()
 }
 
-/// Collects until at most `before` locations are left. Threads of a closed session end in their own time, on a busy
-/// machine after many collections. Locations that are never freed let the watchdog fail the test.
+/// Collects until at most `before` locations are left. Threads of a closed session end
+/// asynchronously, on a busy machine after many collections. If locations are never freed, the
+/// watchdog fails the test.
 fn shrinks_to(before: usize, system: &System, session: &mut Session) {
     let mut collections = 0;
     while collected(system, session) > before {
@@ -29,7 +31,7 @@ fn shrinks_to(before: usize, system: &System, session: &mut Session) {
 }
 
 #[test]
-fn what_sessions_define_and_load_goes_with_them() {
+fn definitions_and_libraries_of_a_session_are_freed_with_it() {
     const DEEDS: &str = "
         (define-library (mine) (export twice keep) (import (scheme base))
           (begin (define (twice x) (* 2 x)) (define (keep) (list twice keep))))
@@ -47,7 +49,8 @@ fn what_sessions_define_and_load_goes_with_them() {
             let (mut session, _) = open(&system, &ada);
             assert_eq!(eval(&mut session, DEEDS), "42");
             drop(session);
-            // Closing a session terminates its threads and does not wait for them; ada may have 20 threads.
+            // Closing a session terminates its threads and does not wait for them; ada may have 20
+            // threads.
             while ada.usage().threads > 0 {
                 eval(&mut watcher, "(thread-yield!)");
             }
@@ -57,7 +60,7 @@ fn what_sessions_define_and_load_goes_with_them() {
 }
 
 #[test]
-fn what_environments_name_goes_with_them() {
+fn the_names_of_an_environment_are_freed_with_it() {
     const ENVIRONMENTS: &str = "
         (do ((i 0 (+ i 1))) ((= i 300))
           (eval '(begin (define (f n) (if (= n 0) g (f (- n 1))))
@@ -75,7 +78,7 @@ fn what_environments_name_goes_with_them() {
 }
 
 #[test]
-fn a_definition_that_gives_way_to_another_meaning_goes() {
+fn a_replaced_definition_is_freed() {
     two(|system, ada, _| {
         let (mut session, _) = open(&system, &ada);
         eval(&mut session, "(define x (list 1)) (define (f) x)");
@@ -109,7 +112,7 @@ fn code_keeps_the_locations_that_it_refers_to() {
 }
 
 #[test]
-fn locations_are_charged_to_who_has_them() {
+fn locations_are_charged_to_their_account() {
     two(|system, ada, _| {
         let (mut session, _) = open(&system, &ada);
         let before = (collected(&system, &mut session), ada.usage().live_bytes);

@@ -1,11 +1,13 @@
-//! A collection completes each time that a thread is outside of Lisp: what the thread needs afterwards is a root meanwhile.
+//! A collection completes each time a thread is outside Lisp. Values that the thread needs
+//! afterwards must be roots meanwhile.
 
 use super::sessions::nap;
 use super::{boot, last, on, within_watchdog};
 use crate::system::{CellCache, Options, System, Torture};
 use kyocho_sys::prim::atomic::Ordering;
 
-/// Freed memory is overwritten; each thread has cells enough that what it allocates lies by itself.
+/// Freed memory is overwritten. Each thread has enough cells that its objects are not adjacent to
+/// those of others.
 fn tortured(count: usize) -> System {
     boot(Options {
         cell_cache: CellCache::Fixed(4096),
@@ -15,7 +17,7 @@ fn tortured(count: usize) -> System {
     })
 }
 
-/// Evaluates in a session; then `reason` is looked at when no thread but the main one is left.
+/// Evaluates `begin` in a session. Evaluates `look` when only the main thread is left.
 fn after_the_end(begin: &'static str, look: &'static str, expected: &'static str) {
     for count in [1, 2] {
         within_watchdog(move || {
@@ -38,7 +40,7 @@ const REASON: &str = "
       (thread-join! t))";
 
 #[test]
-fn a_reason_that_the_reserve_was_used_up_for_reaches_who_joins() {
+fn an_exception_raised_with_the_reserve_used_up_reaches_the_joiner() {
     let begin = "
         (define (deep) (+ 1 (deep)))
         (define (again e) (make-vector 100 0) (deep))
@@ -48,7 +50,7 @@ fn a_reason_that_the_reserve_was_used_up_for_reaches_who_joins() {
 }
 
 #[test]
-fn a_reason_survives_what_the_thread_does_last() {
+fn an_exception_survives_the_threads_after_procedures() {
     let begin = "
         (define (deep) (+ 1 (deep)))
         (define (again e) (make-vector 100 0) (deep))
@@ -64,7 +66,7 @@ fn a_reason_survives_what_the_thread_does_last() {
 }
 
 #[test]
-fn a_result_survives_giving_back_shared_locks() {
+fn a_result_survives_the_release_of_shared_locks() {
     let begin = "
         (define t (spawn (lambda () (shared-acquire! 3 #t #f) (make-vector 100 0) (iota 100 1/2))))
         'begun";

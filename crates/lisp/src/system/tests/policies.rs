@@ -1,11 +1,13 @@
-//! Policies written in Lisp: that they decide, and that the built-in ones do again when they misbehave, however they do.
+//! Policies written in Lisp: they decide; and when they misbehave in any way, the built-in ones
+//! decide again.
 
 use super::sessions::{eval, open, two};
 use super::{boot, last, on, within_watchdog};
 use crate::system::{Session, System};
 use kyocho_heap::account::{Account, Bounds};
 
-/// What all tests need: an answer that is given in time on the busiest machine, and waiting until a policy is gone.
+/// Used by all tests: a time limit that suffices on the busiest machine, and waiting until a policy
+/// has been dismissed.
 const TOOLS: &str = "
     (define patient 200)
     (define (seat kind) (let find ((l (policies)))
@@ -25,8 +27,8 @@ fn with_tools(system: &System) -> Session {
 
 #[test]
 fn a_scheduler_in_lisp_decides_who_runs() {
-    // On one virtual processor the thread that the policy places behind gets nearly nothing while the other spins; without policy
-    // they take turns.
+    // On one virtual processor the thread with the lower priority gets almost nothing while the
+    // other spins. Without the policy they take turns.
     within_watchdog(|| {
         let system = boot(on(1));
         let mut session = with_tools(&system);
@@ -64,7 +66,7 @@ fn a_scheduler_in_lisp_decides_who_runs() {
 }
 
 #[test]
-fn a_scheduler_in_lisp_is_told_what_threads_do() {
+fn a_scheduler_in_lisp_receives_the_events_of_threads() {
     within_watchdog(|| {
         let system = boot(on(2));
         let mut session = with_tools(&system);
@@ -86,18 +88,18 @@ fn a_scheduler_in_lisp_is_told_what_threads_do() {
               (hash-table-ref/default seen (cons (thread-number t) what) #f))))
             (sees 'blocked) (channel-send! gate 1) (sees 'ran) (thread-join! t) (sees 'ended)
             (hash-table-ref/default seen (cons (thread-number t) 'ready) 'never)";
-        // Whether it is seen between two steps is a matter of luck; all else is not.
+        // Whether the state between two steps is seen is a matter of chance; the rest is not.
         assert!(["#t", "never"].contains(&&*last(&mut session, text)));
     });
 }
 
-/// Why a policy is dismissed that raised, or answered with what is no order.
+/// Why a policy was dismissed that raised an error, or answered with an invalid order.
 const ENDED: &str = "its thread has ended";
 
-/// What a policy does, what the one who asks is told of it.
+/// What a policy does, and the reported reason for its dismissal.
 const MISBEHAVIOURS: &[(&str, &str)] = &[
     ("(let loop () (loop))", "no answer within 50ms"),
-    // Whether its time or its memory is over first is a matter of luck.
+    // Whether its time or its memory is exhausted first is a matter of chance.
     ("(let loop ((l '())) (loop (cons l l)))", ""),
     ("(let loop ((l '())) (loop (cons (make-vector 100 0) l)))", ""),
     ("(let deeper ((n 0)) (+ 1 (deeper n)))", ""),
@@ -138,7 +140,8 @@ fn the_built_in_policies_decide_again_when_one_in_lisp_misbehaves() {
 }
 
 fn misbehave(session: &mut Session, kind: &str, body: &str, reason: &str) {
-    // One that answers, wrongly, is waited for: on a busy machine for longer than the others.
+    // A policy that answers incorrectly gets more time than one that does not answer, because the
+    // machine may be busy.
     let seconds = if reason == ENDED { "patient" } else { "0.05" };
     let text = format!(
         "(install-policy! '{kind} (lambda (question) {body}) {seconds})
@@ -151,7 +154,7 @@ fn misbehave(session: &mut Session, kind: &str, body: &str, reason: &str) {
 }
 
 #[test]
-fn a_thread_that_is_no_policy_cannot_answer_as_one() {
+fn a_thread_that_is_not_a_policy_cannot_answer_as_one() {
     within_watchdog(|| {
         let system = boot(on(2));
         let mut session = with_tools(&system);
@@ -246,7 +249,7 @@ fn a_collector_in_lisp_decides_when_and_how_much() {
 }
 
 #[test]
-fn policies_are_the_operators() {
+fn only_an_operator_may_install_policies() {
     two(|system, ada, _| {
         let (mut session, _) = open(&system, &ada);
         for text in
@@ -280,7 +283,7 @@ fn the_example_of_policies_runs() {
         let system = boot(on(1));
         let operator = Account::new("ada", Bounds::NONE);
         let (mut session, page) = open(&system, &operator);
-        // As its reader does, but with an answer that may be late on a busy machine.
+        // As in the example, but with time limits for a busy machine.
         let text = include_str!("../../../../../examples/policies.scm");
         let patient =
             text.replace("feedback)\n(", "feedback 200)\n(").replace("frugal)\n", "frugal 200)\n");

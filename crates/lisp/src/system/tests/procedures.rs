@@ -1,4 +1,5 @@
-//! The table of what the libraries export, `docs/scheme-procedures.md`: made from the libraries themselves, and checked.
+//! The table of exported names, `docs/scheme-procedures.md`: generated from the libraries, and
+//! checked.
 //!
 //! `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew.
 
@@ -17,9 +18,9 @@ use kyocho_vm::machine::condition::arities_of;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// A part of SRFI 14 that is a file of its own; what it exports, SRFI 14 does.
+/// A part of SRFI 14 in a file of its own. SRFI 14 exports the same names.
 const INTERNAL: &[&str] = &["(srfi 14 categories)"];
-/// The program that has a row for each error: that a name is wrong in it says little of what the name does.
+/// The program with a row for each error. Its errors do not show what a name does.
 const ERRORS: &str = "errors";
 
 const HEAD: &str = "# Scheme, procedure by procedure
@@ -39,10 +40,10 @@ names that are always loaded.)
   Tests in Rust are not counted.
 ";
 
-/// How many programs a row names.
+/// Most programs named in a row.
 const PROGRAMS_SHOWN: usize = 4;
 
-/// A name and what it means, wherever it is exported from.
+/// A name and its meaning, whichever library exports it.
 struct Row {
     name: &'static str,
     binding: Binding,
@@ -59,7 +60,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Where a library stands in the table: those of R7RS, SRFIs by number, Kyocho's; what has all names last.
+/// The position of a library in the table: those of R7RS, SRFIs by number, Kyocho's; the library
+/// with all names last.
 fn place(library: &str) -> (usize, u32, String) {
     let words: Vec<_> = library.trim_matches(['(', ')']).split(' ').collect();
     let group = match words[..] {
@@ -78,7 +80,7 @@ fn datum(text: &str) -> Datum {
     read_all(text, "table").unwrap().remove(0)
 }
 
-/// Reads every library, and gives their names in the table's order.
+/// Reads every library, and returns their names in the table's order.
 fn load_all(system: &System) -> Vec<String> {
     let known = lock(&system.kernel.base.world).library_names();
     let mut libraries: Vec<_> =
@@ -91,7 +93,7 @@ fn load_all(system: &System) -> Vec<String> {
     libraries
 }
 
-/// What an import set brings, where every library in it is there.
+/// The bindings of an import set, if all of its libraries exist.
 fn imports(world: &mut World, set: &Datum) -> Vec<(Symbol, Binding)> {
     let Ok((environment, rest)) = world.environment_of(core::slice::from_ref(set)) else {
         return Vec::new();
@@ -153,7 +155,7 @@ impl Table {
         }
     }
 
-    /// A program uses what `name` means there, which may have a prefix.
+    /// Records that a program uses the meaning of `name`, which may have a prefix there.
     fn note_program(&mut self, program: &str, name: &str, binding: &Binding) {
         let is_meant = |row: &&mut Row| row.binding.is_same(binding) && name.ends_with(row.name);
         for row in self.rows.iter_mut().filter(is_meant) {
@@ -163,7 +165,7 @@ impl Table {
         }
     }
 
-    /// Names that no program tries.
+    /// Names that no program tests.
     fn untried(&self) -> Vec<&str> {
         let is_tried = |row: &Row| row.programs.iter().any(|program| program != ERRORS);
         self.rows.iter().filter(|row| !is_tried(row)).map(|row| row.name).collect()
@@ -193,7 +195,7 @@ impl Table {
     }
 }
 
-/// The names that a library shares with those before it, library by library.
+/// The names that a library shares with earlier ones, library by library.
 fn write_others(others: &[&Row], more: bool, text: &mut String) {
     let mut homes: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for row in others {
@@ -213,7 +215,7 @@ impl Row {
         }
     }
 
-    /// Its kind, and how many arguments it takes.
+    /// Its kind, and the number of its arguments.
     fn kind(&self) -> (&'static str, String) {
         let Some(value) = self.value() else { return ("syntax", String::new()) };
         assert_ne!(value, Value::UNBOUND, "{} of {} has no value", self.name, self.libraries[0]);
@@ -246,7 +248,7 @@ impl Row {
     }
 }
 
-/// What a program's text has: its import sets, and the names outside of quotations.
+/// The import sets of a program, and the names outside of quotations.
 #[derive(Default)]
 struct Uses {
     imports: Vec<Datum>,
@@ -281,7 +283,7 @@ impl Uses {
 }
 
 #[test]
-fn the_table_of_procedures_is_up_to_date_and_all_names_are_tried() {
+fn the_table_of_procedures_is_up_to_date_and_all_names_are_tested() {
     let (untried, text) = within_watchdog(|| {
         let table = Table::of(&boot(on(1)));
         let untried: Vec<_> = table.untried().into_iter().map(str::to_owned).collect();
@@ -291,7 +293,7 @@ fn the_table_of_procedures_is_up_to_date_and_all_names_are_tried() {
     if std::env::var_os("KYOCHO_WRITE_TABLE").is_some() {
         std::fs::write(&path, &text).unwrap();
     }
-    assert_eq!(untried, Vec::<String>::new(), "no program of tests/scheme tries these");
+    assert_eq!(untried, Vec::<String>::new(), "no program of tests/scheme tests these");
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     let differs = written.lines().zip(text.lines()).find(|(old, new)| old != new);
     assert!(

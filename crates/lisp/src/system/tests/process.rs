@@ -1,10 +1,10 @@
-//! What all users of a server share, as it is the process's: no session changes it.
+//! State of the process that all users of a server share: no session can change it.
 
 use super::sessions::{SMALL, eval, open, two};
 use kyocho_heap::account::Bounds;
 
 #[test]
-fn what_all_users_of_a_server_share_is_not_changed_by_one() {
+fn no_user_of_a_server_can_change_shared_state() {
     two(|system, ada, bob| {
         let mut own = system.session();
         for account in [&ada, &bob] {
@@ -23,7 +23,7 @@ fn what_all_users_of_a_server_share_is_not_changed_by_one() {
         }
         assert_eq!(eval(&mut own, "(current-directory)"), folder);
         assert_eq!(eval(&mut a, "(exact-integer? (umask))"), "#t");
-        // The environment is each session's own.
+        // Each session has its own environment.
         eval(&mut a, "(set-environment-variable! \"KYOCHO_ADA\" \"hers\")");
         let asked = "(get-environment-variable \"KYOCHO_ADA\")";
         assert_eq!(eval(&mut a, asked), "\"hers\"");
@@ -40,7 +40,7 @@ fn what_all_users_of_a_server_share_is_not_changed_by_one() {
             assert_eq!(eval(session, asked), "#f");
             assert_eq!(eval(session, shell), "\"\\n\"");
         }
-        // Who may not use files may do none of it.
+        // All of this requires the right to use files.
         bob.set_bounds(SMALL);
         for call in [
             "(umask)",

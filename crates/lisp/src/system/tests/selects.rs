@@ -1,4 +1,5 @@
-//! Waiting for the first of several channels: crowds, deadlocks, what is left behind. The cases one by one are in `tests/scheme/select.scm`.
+//! Waiting for the first of several channels: many threads, deadlocks, leftovers. Single cases are
+//! in `tests/scheme/select.scm`.
 
 use super::sessions::open;
 use super::{Options, boot, check, error, last, on, within_watchdog};
@@ -6,7 +7,7 @@ use kyocho_heap::account::{Account, Bounds, Usage};
 
 const CROWD: &str = include_str!("selects/crowd.scm");
 
-/// A crowd on one and on two virtual processors, of which nothing is left.
+/// Runs many threads on one and on two virtual processors; nothing of them remains.
 fn crowds(kills: &'static str) {
     for count in [1, 2] {
         within_watchdog(move || {
@@ -30,7 +31,7 @@ fn each_message_is_received_once_and_was_sent() {
 }
 
 #[test]
-fn who_is_ended_takes_one_message_at_most() {
+fn a_thread_that_is_ended_takes_at_most_one_message() {
     crowds("#t");
 }
 
@@ -49,7 +50,7 @@ fn a_body_is_in_tail_position() {
 }
 
 #[test]
-fn a_deadlock_tells_who_waits_for_several_channels() {
+fn a_deadlock_report_includes_selects() {
     let report =
         error("(select ((channel-receive (make-channel)) 1) ((channel-send! (make-channel) 1) 2))");
     assert!(report.message().starts_with("deadlock"), "{report}");
@@ -62,7 +63,7 @@ fn a_deadlock_tells_who_waits_for_several_channels() {
 }
 
 #[test]
-fn who_waits_for_a_time_is_in_no_deadlock() {
+fn a_wait_with_a_timeout_is_no_deadlock() {
     check(&[(
         "(let ((c (make-channel)))
            (spawn (lambda () (select ((channel-receive (make-channel)) 1) ((thread-sleep! 0.05) (channel-send! c 'late)))))
@@ -72,7 +73,7 @@ fn who_waits_for_a_time_is_in_no_deadlock() {
 }
 
 #[test]
-fn waiting_is_charged_and_so_are_its_places_in_the_channels() {
+fn a_waiting_select_and_its_queue_entries_are_charged() {
     within_watchdog(|| {
         const CASES: usize = 1000;
         const THREADS: usize = 64;
@@ -95,9 +96,9 @@ fn waiting_is_charged_and_so_are_its_places_in_the_channels() {
              (let loop () (if (< (count-waiting) {THREADS}) (begin (thread-yield!) (loop))))"
         );
         let waiting = bytes_after(&text);
-        // A word for what it is, one for where it is, and an offer of several.
+        // For each case: a word for its kind, a word for its channel, and an offer.
         assert!(waiting > idle + CASES * THREADS * 6 * size_of::<usize>(), "{waiting} from {idle}");
-        // Who is woken for nothing makes no second offer.
+        // A thread that is woken in vain makes no second offer.
         let text = "(do ((i 0 (+ i 1))) ((= i 200))
                (with-output-to-string (lambda () (bt (thread-number (car waiting))))))";
         let woken = bytes_after(text);

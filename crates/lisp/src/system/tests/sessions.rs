@@ -1,4 +1,5 @@
-//! Several users' sessions in one system: what they share, what they do not, how they end, what they may have.
+//! Sessions of several users in one system: shared and separate state, their ends, and their
+//! bounds.
 
 use super::{boot, on, within_watchdog};
 use crate::system::{Session, SessionHandle, System};
@@ -11,7 +12,7 @@ use kyocho_sys::prim::thread::JoinHandle;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// What a session has written.
+/// The output of a session.
 #[derive(Clone, Default)]
 pub(super) struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -36,7 +37,7 @@ impl Page {
     }
 }
 
-/// What a test user may have.
+/// The bounds of a test user.
 pub(super) const SMALL: Bounds = Bounds {
     memory_bytes_max: 32 << 20,
     threads_max: 20,
@@ -73,7 +74,7 @@ pub(super) fn number_of(session: &mut Session, page: &Page, name: &str) -> Strin
     number.to_owned()
 }
 
-/// Evaluates on a kernel thread of its own.
+/// Evaluates on a separate kernel thread.
 pub(super) fn in_background(
     mut session: Session,
     text: &'static str,
@@ -85,7 +86,7 @@ pub(super) fn in_background(
     .unwrap()
 }
 
-/// Two sessions of two small accounts, on two virtual processors.
+/// Two sessions with two small accounts, on two virtual processors.
 pub(super) fn two(body: impl FnOnce(System, Arc<Account>, Arc<Account>) + Send + 'static) {
     within_watchdog(|| {
         let system = boot(on(2));
@@ -94,7 +95,7 @@ pub(super) fn two(body: impl FnOnce(System, Arc<Account>, Arc<Account>) + Send +
 }
 
 #[test]
-fn threads_without_a_name_are_called_after_what_they_run() {
+fn threads_without_a_name_are_named_after_their_procedure() {
     two(|system, ada, _| {
         let (mut session, page) = open(&system, &ada);
         eval(&mut session, "(define (worker) (thread-sleep! 1000)) (spawn worker)");
@@ -129,7 +130,7 @@ fn a_session_defines_for_itself_alone() {
 }
 
 #[test]
-fn a_session_cannot_change_what_all_have() {
+fn a_session_cannot_change_shared_definitions() {
     two(|system, ada, bob| {
         let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
         assert!(eval(&mut a, "(set! car cdr)").starts_with("error"));
@@ -153,7 +154,7 @@ fn each_session_has_its_own_output() {
     });
 }
 
-/// Panics when something is written, once.
+/// Panics once, when something is written.
 struct Trap(bool);
 
 impl Write for Trap {
@@ -170,7 +171,7 @@ impl Write for Trap {
 }
 
 #[test]
-fn a_panic_ends_the_thread_it_came_up_in_and_nobody_else() {
+fn a_panic_ends_only_its_own_thread() {
     two(|system, ada, bob| {
         let ports = SessionPorts {
             input: None,
@@ -201,13 +202,13 @@ fn sessions_evaluate_side_by_side() {
     });
 }
 
-/// Leaves the processor to what is awaited.
-#[expect(clippy::disallowed_methods, reason = "a kernel thread that is none of the runtime's")]
+/// Leaves the processor to other threads.
+#[expect(clippy::disallowed_methods, reason = "this kernel thread does not belong to the runtime")]
 pub(super) fn nap() {
     kyocho_sys::prim::thread::sleep(Duration::from_millis(1));
 }
 
-/// Interrupts until the evaluation, which may not have begun, has ended.
+/// Interrupts until the evaluation has ended. The evaluation may not have begun at first.
 pub(super) fn interrupted(
     interrupt: &SessionHandle,
     running: JoinHandle<(Session, String)>,
@@ -227,7 +228,7 @@ fn a_deadlock_is_one_of_a_session() {
         let running = in_background(a, "(let loop () (loop))");
         let message = eval(&mut b, "(channel-receive (make-channel))");
         assert!(message.starts_with("error deadlock"), "{message}");
-        assert_eq!(message.lines().count(), 2, "it names who waits here alone: {message}");
+        assert_eq!(message.lines().count(), 2, "it lists only threads of this session: {message}");
         interrupted(&loops, running);
     });
 }
@@ -244,7 +245,7 @@ fn exit_ends_one_session() {
 }
 
 #[test]
-fn a_session_that_ends_leaves_nothing() {
+fn a_session_that_ends_leaves_nothing_behind() {
     const THREADS: &str = "
         (define m (make-mutex)) (mutex-lock! m #f #f)
         (define threads
@@ -316,7 +317,7 @@ fn files_are_refused_unless_allowed() {
             eval(&mut b, "(gc) (close-port (open-input-file \"/dev/null\")) 'again"),
             "again"
         );
-        // Who may have files no more has none in the sessions that he has, either.
+        // If a user loses the right to use files, so do the user's existing sessions.
         let include = "(include \"/dev/null\")";
         assert!(!eval(&mut b, include).contains("may not"));
         bob.set_bounds(SMALL);
@@ -327,7 +328,8 @@ fn files_are_refused_unless_allowed() {
     });
 }
 
-/// Evaluates hostile texts in one session while another answers; nothing outlives the offender's session.
+/// Evaluates hostile texts in one session while another answers. Nothing remains after the hostile
+/// session.
 fn survives(texts: &'static [(&'static str, &'static str)]) {
     two(move |system, ada, bob| {
         let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
@@ -399,7 +401,7 @@ fn a_priority_beyond_the_bound_is_refused() {
 }
 
 #[test]
-fn a_user_sees_and_commands_his_own_threads_alone() {
+fn a_user_sees_and_controls_only_its_own_threads() {
     two(|system, ada, bob| {
         let ((mut a, page_a), (mut b, page_b)) = (open(&system, &ada), open(&system, &bob));
         eval(&mut a, "(define t (spawn (lambda () (thread-sleep! 1000)) 'hers))");
@@ -433,7 +435,7 @@ fn a_suspended_thread_ends_with_its_session() {
 #[test]
 fn users_have_the_processors_in_proportion_to_their_shares() {
     const THREE: &str = "(do ((i 0 (+ i 1))) ((= i 3)) (spawn (lambda () (let loop () (loop)))))";
-    /// What the second user has had when they are compared: many turns.
+    /// The running time of the second user when the comparison is made: many turns.
     const WORK_NS: u64 = 1_000_000_000;
     within_watchdog(|| {
         let system = boot(on(1));
@@ -455,7 +457,7 @@ fn users_have_the_processors_in_proportion_to_their_shares() {
             nap();
         }
         let (little, much) = (ran_ns(&one) - begin_ns, ran_ns(&four));
-        // A quarter by their shares; thrice as much by their threads.
+        // A quarter by the shares; three times as much by the number of threads.
         assert!(little < much, "{little} beside {much}");
         assert!(little > much / 16, "{little} beside {much}");
         interrupted(&interrupt, looping);
@@ -463,7 +465,7 @@ fn users_have_the_processors_in_proportion_to_their_shares() {
 }
 
 #[test]
-fn sockets_and_programs_are_for_who_may_have_them() {
+fn sockets_and_programs_need_permission() {
     two(|system, ada, bob| {
         let (mut a, _) = open(&system, &ada);
         for text in ["(run \"true\")", "(import (kyocho unix)) (run \"true\")"] {
@@ -488,7 +490,7 @@ fn sockets_and_programs_are_for_who_may_have_them() {
         let message = eval(&mut b, programs);
         assert!(message.contains("too many open ports: bob may have 8"), "{message}");
         assert_eq!(eval(&mut b, "(gc) (run/string \"printf\" \"again\")"), "\"again\"");
-        // Nobody takes memory from now on.
+        // No thread takes memory from now on.
         eval(&mut a, "(define l (tcp-listen \"127.0.0.1\" 0))");
         eval(&mut b, "(start-programs '((\"sleep\" \"1000\")) #f #f #f '())");
         assert!(ada.usage().sockets > 0 && bob.usage().ports > 0);

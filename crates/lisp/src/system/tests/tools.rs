@@ -1,10 +1,10 @@
-//! Calls are traced, time is found, system calls are counted.
+//! Tracing of calls, profiling, counting of system calls.
 
 use super::debugger::shown;
 use super::sessions::{eval, open, two};
 
 #[test]
-fn a_traced_procedure_tells_of_its_calls() {
+fn a_traced_procedure_reports_its_calls() {
     two(|system, ada, bob| {
         let ((mut a, page), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
         eval(&mut a, "(define (count n) (if (= n 0) (values 'done \"x\") (count (- n 1))))");
@@ -23,12 +23,12 @@ fn a_traced_procedure_tells_of_its_calls() {
         assert_eq!(eval(&mut a, "(trace)"), "()");
         let long = shown(&mut a, &page, "(trace double) (guard (e (#t 1)) (double (iota 1000)))");
         assert!(long.len() < 300 && long.ends_with(" ...\n"), "{long}");
-        assert!(eval(&mut a, "(trace car)").contains("car"), "what is imported is not changed");
+        assert!(eval(&mut a, "(trace car)").contains("car"), "imported names are not changed");
         assert!(eval(&mut a, "(define five 5) (trace five)").contains("procedure"));
     });
 }
 
-/// A program whose time goes to one of two procedures nearly all.
+/// A program that spends almost all of its time in one of two procedures.
 const BUSY: &str = "
     (define (busy n) (let loop ((i 0) (s 0)) (if (< i n) (loop (+ i 1) (+ s (remainder i 7))) s)))
     (define (idle) (thread-sleep! 0.001))
@@ -37,7 +37,7 @@ const BUSY: &str = "
     (define (until-seen) (let ((p (profile (lambda () (work 50))))) (if (> (looks p) 20) p (until-seen))))";
 
 #[test]
-fn the_profiler_finds_who_runs() {
+fn the_profiler_finds_the_running_procedure() {
     two(|system, ada, _| {
         let (mut a, page) = open(&system, &ada);
         eval(&mut a, BUSY);
@@ -57,7 +57,7 @@ fn the_profiler_finds_who_runs() {
 }
 
 #[test]
-fn profiles_that_are_none_are_told_so() {
+fn invalid_profiles_are_errors() {
     two(|system, ada, _| {
         let (mut a, _) = open(&system, &ada);
         assert!(eval(&mut a, "(profile-stop! 5)").contains("profiler"));
@@ -88,7 +88,8 @@ fn system_calls_are_counted() {
         let locks = "(let ((m (make-mutex))) (more 'mutex-lock! 'step
             (lambda () (do ((i 0 (+ i 1))) ((= i 100)) (mutex-lock! m) (mutex-unlock! m)))))";
         assert_eq!(eval(&mut a, locks), "100");
-        // Two virtual processors: requests are carried by their callers. Each brings many cells.
+        // With two virtual processors the callers serve their own requests. Each request gets many
+        // cells.
         let conses = "(define (conses) (let loop ((i 0) (l '())) (if (< i 100000) (loop (+ i 1) (cons i l)) l)))";
         eval(&mut a, conses);
         let asked: u64 = eval(&mut a, "(more 'cons 'caller conses)").parse().unwrap();

@@ -1,4 +1,4 @@
-//! How long steps take, and where their thread stands in the queues.
+//! Measurement of steps, and the queue position of their thread.
 
 use super::Runner;
 use crate::thread::lisp_thread::LispThread;
@@ -7,7 +7,7 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 use std::sync::Arc;
 
-/// Gives the running thread another place in the queues, where this is another one than it has; whether it is.
+/// Sets the priority of the running thread. Returns whether it changed.
 fn changes_place(priority: Priority) -> bool {
     let me = Microprocess::current();
     let changes = me.priority() != priority;
@@ -18,7 +18,7 @@ fn changes_place(priority: Priority) -> bool {
 }
 
 impl Runner {
-    /// A step, and how long it took, raw kernel calls aside.
+    /// Runs a step and measures its time, without raw kernel calls.
     pub(super) fn step_measured(&mut self, thread: &Arc<LispThread>, begin_ns: u64) -> (Step, u64) {
         let notes = &thread.session.notes;
         thread.woken.store(false, Ordering::Release);
@@ -33,7 +33,8 @@ impl Runner {
         (step, ran_ns)
     }
 
-    /// A step of a thread that shares the processors with no other user's. While somebody places threads, it ends at the next tick.
+    /// A step of a thread that shares the processors with no other user. While a policy schedules
+    /// threads, it ends at the next tick.
     pub(super) fn step_unshared(&mut self, thread: &Arc<LispThread>) -> Step {
         if !self.kernel.calls.are_measured() {
             return self.step_now(thread);
@@ -44,13 +45,14 @@ impl Runner {
         self.step_measured(thread, monotonic_ns()).0
     }
 
-    /// A step that the thread's account is charged for.
+    /// A step that is charged to the thread's account.
     pub(super) fn step_within_share(&mut self, thread: &Arc<LispThread>) -> Step {
         let begin_ns = monotonic_ns();
         let floor_ns = self.kernel.shares.begin_step();
         let account = &thread.session.account;
         let standing = thread.standing();
-        // A policy is urgent whatever its account has had: it is asked for all.
+        // A policy keeps its priority whatever its account has used, because it decides for all
+        // users.
         let place = match thread.is_policy() {
             true => standing,
             false => account.priority_within_share(standing, floor_ns),
@@ -61,7 +63,8 @@ impl Runner {
         let (step, ran_ns) = self.step_measured(thread, begin_ns);
         account.run(ran_ns, floor_ns);
         if matches!(step, Step::Park | Step::ParkUntil(_)) {
-            // Its account may have lost its lead when it is woken: it must not lie behind the others until it can look.
+            // When it is woken, its account may have lost its lead. So it is queued at its full
+            // priority until it can check.
             changes_place(thread.standing());
         }
         step

@@ -1,9 +1,10 @@
-//! Where a thread has run out of cells, or of memory: who gets some, who waits for a collection, and who is told.
+//! Handling of a thread that has run out of cells, or of memory: whether it gets some, waits for a
+//! collection, or gets an error.
 //!
 //! ```text
 //!   no cells in the cache      the system-call thread, or this one, takes some from the heap
-//!   none there, or too few     a collection; where it finds little, again, or the greediest is told: `out of memory` is raised
-//!   none for its handlers      it is over
+//!   none there, or too few     a collection; if it frees little, another one, or the greediest thread gets an out-of-memory error
+//!   none for its handlers      the thread ends
 //! ```
 
 use super::Runner;
@@ -17,17 +18,19 @@ use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_vm::machine::{Exit, Machine};
 use std::sync::Arc;
 
-/// Collections that a primitive's allocation is worth.
+/// Collections for an allocation of a primitive, before an error is raised.
 const EXHAUSTED_MAX: u32 = 8;
-/// Collections that a thread waits for while a greedier one holds the memory.
+/// Collections that a thread waits for while a greedier thread has the memory.
 const STARVED_MAX: u32 = 100;
-/// Collections that either is worth where only the user's other threads can have the memory.
+/// The limit for both if the account has a bound, so that only other threads of the same user can
+/// free memory.
 const BOUNDED_TRIES_MAX: u32 = 2;
-/// Cells that a thread gets at a time while memory is short.
+/// Cells that a thread gets with one request while memory is short.
 const SHORT_CELLS: usize = 64;
 
 impl Runner {
-    /// The machine has stopped: whether it was told, and what it may take from here on.
+    /// Called when the machine has stopped: updates whether the error has been raised, and whether
+    /// the machine may use the reserve.
     pub(super) fn note_shortage(&mut self, thread: &LispThread, machine: &mut Machine, exit: Exit) {
         self.told |= core::mem::take(&mut machine.has_raised_out_of_memory) && self.tells;
         if exit != Exit::Exhausted {
@@ -39,7 +42,8 @@ impl Runner {
         }
     }
 
-    /// A primitive found no memory: it tries again, after a collection if that is worth it, or raises. The step to end with, if the step ends.
+    /// Called when a primitive has run out of memory. It is repeated, after a collection if that
+    /// may help, or raises the error. Returns the result of the step if it ends.
     pub(super) fn find_exhausted(
         &mut self,
         thread: &Arc<LispThread>,
@@ -50,13 +54,14 @@ impl Runner {
         }
         self.exhausted += 1;
         thread.taken.store(machine.mutator.taken_cells(), Ordering::Relaxed);
-        // While others hold more, memory may come back when they are told.
+        // While other threads have more, memory may become free when they get the error.
         let is_exhausted = self.kernel.is_exhausted(thread);
         let is_told = is_exhausted && self.kernel.is_greediest(thread);
         let bounded = thread.session.account.is_bounded();
         let tries = if bounded { BOUNDED_TRIES_MAX } else { EXHAUSTED_MAX };
         machine.out_of_memory_is_final = self.exhausted >= tries || is_told;
-        // What its handlers need is theirs without being told again; the others share what is left.
+        // After the error the handlers of this thread may use the reserve, without a second error.
+        // Other threads share what is left.
         self.tells = is_told;
         if is_exhausted {
             thread.session.forget_failure();
@@ -66,8 +71,9 @@ impl Runner {
         worth_it.then(|| self.after_collection())
     }
 
-    /// Where the thread's account has run into its own bound, and has had a collection for that a moment ago: the next
-    /// step comes later. Others are not to be stopped all the time because one user has no memory left.
+    /// Delays the next step if the thread's account has reached its own bound and has just had a
+    /// collection for that reason. Otherwise one user without memory could stop all threads again
+    /// and again.
     fn put_off(&self, thread: &LispThread) -> Option<Step> {
         let account = &thread.session.account;
         if !account.is_bounded() {
@@ -78,7 +84,7 @@ impl Runner {
         Some(Step::ParkUntil(Deadline::at_ns(from)))
     }
 
-    /// A collection is due: it goes on beside the thread, or is awaited.
+    /// Handles a collection that is due: it runs concurrently, or the step ends to wait for it.
     pub(super) fn collection_is_due(&mut self) -> Option<Step> {
         if !self.kernel.heap.collects_beside() {
             return Some(self.after_collection());
@@ -87,14 +93,15 @@ impl Runner {
         None
     }
 
-    /// The next step comes after a collection.
+    /// Ends the step until a collection has ended.
     fn after_collection(&mut self) -> Step {
         self.awaits = Some(self.kernel.heap.statistics().collections);
         self.kernel.await_collection();
         Step::Park
     }
 
-    /// Whether the collection that it waits for is still to come: something else has woken it.
+    /// Whether the collection that the thread waits for has not ended yet, because it was woken for
+    /// another reason.
     pub(super) fn awaits_collection(&mut self) -> bool {
         let Some(seen) = self.awaits else { return false };
         if self.kernel.heap.statistics().collections == seen {
@@ -102,17 +109,18 @@ impl Runner {
             return true;
         }
         self.awaits = None;
-        // A primitive that now finds memory comes to a safepoint: so one that never does is told from a loop of such that do.
+        // Makes a primitive that now succeeds reach a safepoint. This distinguishes a primitive
+        // that never succeeds from a loop of primitives that do.
         Microprocess::current().poll_word().store(1, Ordering::Release);
         false
     }
 
-    /// Gets cells for a machine that needs `cells` side by side to go on: from the system-call
+    /// Gets cells for a machine that needs `cells` adjacent ones to continue, from the system-call
     /// thread.
     ///
-    /// It ends: a request waits for one collection at most, and one whose cells a collection took
-    /// back before they were used is served here, in the step that uses them. So each comes to
-    /// cells, which the heap gives side by side, or to `after_out_of_memory`.
+    /// This terminates. A request waits for at most one collection. If a collection took the cells
+    /// back before they were used, the request is served in the step that uses them. So each call
+    /// ends with cells, which the heap provides adjacent, or with `after_out_of_memory`.
     pub(super) fn refill(
         &mut self,
         thread: &Arc<LispThread>,
@@ -140,7 +148,7 @@ impl Runner {
         };
         if kernel.is_exhausted(thread) {
             thread.session.forget_failure();
-            // Who has taken most is told; the others share what is left.
+            // The thread that has taken most gets the error; the others share what is left.
             if !self.told && kernel.is_greediest(thread) {
                 return self.after_out_of_memory(thread, machine);
             }
@@ -168,9 +176,9 @@ impl Runner {
         }
     }
 
-    /// No cells were to be had: after another collection the thread tries again; the greediest
-    /// tries once, others as long as it may take the greediest to end. It is told once; where its
-    /// handlers then find nothing left either, it is over.
+    /// Called when no cells were available. After another collection the thread tries again: once
+    /// if it is the greediest, otherwise for as long as the greediest may take to end. The error is
+    /// raised once. If its handlers run out of memory too, the thread ends.
     fn after_out_of_memory(
         &mut self,
         thread: &Arc<LispThread>,

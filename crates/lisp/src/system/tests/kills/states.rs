@@ -1,21 +1,22 @@
-//! States in which a thread is killed: what it does, and how one sees that it does.
+//! The states in which a thread is killed: what it does, and how the test detects that it does.
 
-/// How one sees that the thread is where it shall be killed.
+/// How the test detects that the thread is in the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     /// It computes.
     Work,
     /// It waits for another thread, a point in time, or the collector.
     Wait,
-    /// It sleeps in the host's kernel.
+    /// It is blocked in the host's kernel.
     Host,
-    /// It has taken most of what its user may have: it computes, or waits for collections, most of the time.
+    /// It has taken most of its user's memory. Most of the time it computes, or waits for
+    /// collections.
     Shortage,
 }
 
 pub(super) use At::{Host, Shortage, Wait, Work};
 
-/// What the thread does, after these definitions, and where that is.
+/// A state: its name, how to detect it, definitions, and the expression that the thread evaluates.
 pub(super) type State = (&'static str, At, &'static str, &'static str);
 
 pub(super) const STATES: &[State] = &[

@@ -1,5 +1,6 @@
-;; Eight who send and eight who receive, over four channels, in every way there is; some of them are ended meanwhile.
-;; (crowd seed kills?) is () where each message was received once, and was sent exactly if it was received.
+;; Eight senders and eight receivers, over four channels, in every possible way; some of them are
+;; ended meanwhile. (crowd seed kills?) is () if each message was received at most once, and was
+;; sent if and only if it was received.
 
 (define senders 8)
 (define receivers 8)
@@ -20,7 +21,7 @@
   (define sends (lambda (message) (map (lambda (c) (list 'send c message)) channels)))
   (define receives (map (lambda (c) (list 'receive c 'end)) channels))
 
-  ;; Sends one message, in one of four ways; the last receives meanwhile.
+  ;; Sends one message in one of four ways. In the last way it receives meanwhile.
   (define (send i message random)
     (let again ((way (random 4)))
       (case way
@@ -40,7 +41,7 @@
         (send i (+ (* i messages) n) random)
         (vector-set! sent i (+ n 1)))))
 
-  ;; Those who are not ended look at all channels: so somebody receives whatever is sent.
+  ;; Receivers that are not ended use all channels, so every message is received.
   (define (receiver i)
     (let ((random (random-from (+ seed i 101))))
       (let loop ()
@@ -80,6 +81,6 @@
         (append
          (if (equal? all (delete-duplicates all)) '() (list (list 'twice all)))
          (filter-map (lambda (m) (and (not (was-sent? m)) (list 'not-sent m))) all)
-         ;; Who is ended may have taken one message that he did not come to note.
+         ;; A receiver that is ended may have taken one message that it could not record.
          (if (<= (length missing) ended) '() (list (list 'missing missing ended)))
          (if kills? '() (if (= confirmed (length all) (* senders messages)) '() (list (list 'count confirmed (length all))))))))))
