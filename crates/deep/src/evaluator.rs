@@ -366,7 +366,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The value of a variable, or of a constant that is no pair.
+/// The value of a variable, or of a constant other than a pair.
 #[inline]
 fn simple_value(expression: Value, environment: Value) -> Result<Value, Stop> {
     if atoms::is_atom(expression) { lookup(expression, environment) } else { Ok(expression) }

@@ -154,7 +154,7 @@ impl Number {
         }
     }
 
-    /// The nearest flonum (ties to even); infinite where the magnitude is too large.
+    /// The nearest flonum (ties to even); infinite if the magnitude is too large.
     #[must_use]
     pub fn to_real(&self) -> f64 {
         match self {

@@ -1,7 +1,7 @@
 ;;; Derived forms that are macros of the system environment.
 ;;; Names that begin with % are not exported.
 
-;; SRFI 26: (cut f <> x <...>) is a procedure of the slots.
+;; SRFI 26: (cut f <> x <...>) is a procedure whose parameters are the slots.
 (define-syntax cut
   (syntax-rules ()
     ((_ . slots-or-expressions) (%cut () () . slots-or-expressions))))
@@ -17,7 +17,7 @@
     ((_ (slot ...) (position ...) expression . more)
      (%cut (slot ...) (position ... expression) . more))))
 
-;; As cut, but what is no slot is evaluated once, when the procedure is made.
+;; As cut, but expressions that are not slots are evaluated once, when the procedure is made.
 (define-syntax cute
   (syntax-rules ()
     ((_ . slots-or-expressions) (%cute () () () . slots-or-expressions))))
@@ -57,7 +57,7 @@
     ((_ (done ...) ((variable value) more ...) body ...)
      (%fluid-let (done ... (variable value inside outside)) (more ...) body ...))))
 
-;; Has procedures tell of each call; without names, lists those that do.
+;; Makes procedures report each call. Without names, lists the procedures that do.
 (define-syntax trace
   (syntax-rules ()
     ((_) (%traced-names))
@@ -67,9 +67,10 @@
   (syntax-rules ()
     ((_ name ...) (begin (set! name (%untrace name)) ...))))
 
-;; Waits for the first of several channels. A clause begins with the wait as one would write it alone:
-;; ((channel-receive c [when-closed]) body ...), ((name (channel-receive c [when-closed])) body ...), ((channel-send! c message) body ...),
-;; and at most one of ((thread-sleep! limit) body ...) and (else body ...).
+;; Waits for the first of several channels. A clause begins with the wait as it would be written
+;; alone: ((channel-receive c [when-closed]) body ...), ((name (channel-receive c [when-closed]))
+;; body ...), ((channel-send! c message) body ...), and at most one of ((thread-sleep! limit) body
+;; ...) and (else body ...).
 (define-syntax select
   (syntax-rules ()
     ((_ clause ...) (%select () () clause ...))))

@@ -1,18 +1,21 @@
-//! Environment variables as a session sees them: the process's, with the session's own changes. Programs that it starts find the same.
+//! Environment variables of a session: those of the process, with the session's own changes.
+//! Programs that it starts get the same.
 //!
-//! The process's own environment is never written: the C library reads it from any kernel thread, without a lock.
+//! The process's own environment is never written, because the C library reads it from any kernel
+//! thread without a lock.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of names and values that a session may keep: as many as the host takes for one of them.
+/// Most bytes of names and values that a session may change: as much as the host accepts for a
+/// single one.
 const BYTES_MAX: usize = 128 * 1024;
 
-/// A session's changes by name; no value where the variable was taken away.
+/// A session's changes by name. A removed variable has no value.
 #[derive(Debug, Default)]
 pub struct Variables(Mutex<BTreeMap<String, Option<String>>>);
 
-/// There is no room for more changes.
+/// The error if there is no room for more changes.
 #[derive(Debug)]
 pub struct Full;
 
@@ -26,7 +29,7 @@ impl Variables {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// The value of a variable, where it has one.
+    /// The value of a variable, if it has one.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         match self.lock().get(name) {
             Some(changed) => changed.clone(),
@@ -45,15 +48,15 @@ impl Variables {
         all
     }
 
-    /// What was changed.
+    /// The changes.
     pub(crate) fn changes(&self) -> Vec<(String, Option<String>)> {
         self.lock().iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Gives a variable a value, or takes it away.
+    /// Sets a variable, or removes it.
     ///
     /// # Errors
-    /// There are [`BYTES_MAX`] bytes of changes; all is as it was.
+    /// The changes exceed [`BYTES_MAX`] bytes. Nothing has changed.
     pub(crate) fn set(&self, name: &str, value: Option<&str>) -> Result<(), Full> {
         let mut changes = self.lock();
         let bytes = |(name, value): (&String, &Option<String>)| {

@@ -4,7 +4,7 @@
 //! ```text
 //!  a thread's step: charges its account, and gets its priority     (see account::share)
 //!  every TICK:      the floor of virtual times is computed; running threads are brought to a safepoint, which ends their steps;
-//!                   a scheduler policy in Lisp is told the events
+//!                   a scheduler policy in Lisp gets the events
 //! ```
 //!
 //! Without it a thread of the highest priority could run one step for ever, and would never be

@@ -1,4 +1,4 @@
-//! What a policy of the collector is told, and what it may order.
+//! The questions to a policy of the collector, and the orders that it may give.
 //!
 //! The mechanism is fixed: the world stops, reachable objects are marked, the limit of the heap and
 //! the bounds of users hold. A policy decides how much memory is handed out before the next

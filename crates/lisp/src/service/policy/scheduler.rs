@@ -1,4 +1,4 @@
-//! What a policy of the scheduler is told, and what it may order.
+//! The questions to a policy of the scheduler, and the orders that it may give.
 //!
 //! The mechanism is fixed: the runnable threads of the highest priority run, threads of equal
 //! priority take turns, users' shares hold. A policy can replace the priority of each thread.
