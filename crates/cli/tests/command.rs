@@ -462,7 +462,7 @@ fn libraries_come_from_folders_and_packages() {
     let nonsense =
         kyocho().arg("run").arg("--package").arg(&path).arg(&path).output().expect("kyocho starts");
     assert_eq!(nonsense.status.code(), Some(1));
-    assert!(text(&nonsense.stderr).contains("no gzipped tar"), "{}", text(&nonsense.stderr));
+    assert!(text(&nonsense.stderr).contains("not a gzipped tar"), "{}", text(&nonsense.stderr));
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn a_program_has_the_sizes_it_asks_for_and_moves_managers_to_where_they_are_used
     let expected = "(0 3 \"shared-lock!: lock 10000 is outside of the layout\" \
                     \"shared-move-lock!: node 2 is outside of the layout\" \
                     \"shared-vector-move!: node 2 is outside of the layout\" \
-                    \"shared-join!: this program has joined: say sizes before anything else is shared\")";
+                    \"shared-join!: this program has joined already: set the sizes before any other use of shared memory\")";
     assert_eq!((code, output.trim()), (Some(0), expected), "{errors}");
 }
 

@@ -110,7 +110,7 @@ impl fmt::Display for Cause {
                 write!(f, "recursion too deep: more than {frames_max} frames")
             }
             Self::OutOfMemory => OutOfMemory.fmt(f),
-            Self::ClosedOutput => f.write_str("nobody reads the output any more"),
+            Self::ClosedOutput => f.write_str("the reader of the output has closed it"),
             Self::Output(reason) => write!(f, "cannot write output: {reason}"),
             Self::Runtime(reason) => f.write_str(reason),
         }

@@ -193,7 +193,7 @@ pub struct Overdrawn {
 impl fmt::Display for Overdrawn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { account, bytes_max } = self;
-        write!(f, "out of memory: what waits for {account} may take {bytes_max} bytes")
+        write!(f, "out of memory: pending requests of {account} may take {bytes_max} bytes")
     }
 }
 

@@ -169,7 +169,7 @@ impl Comparison {
             if !self.are_new(a, b) {
                 return true;
             }
-            if !self.put_off(a_car, b_car) {
+            if !self.compare_or_defer(a_car, b_car) {
                 return false;
             }
             match shallow(a_cdr, b_cdr) {
@@ -192,12 +192,12 @@ impl Comparison {
             self.put_on(a, b, end);
         }
         *left = left.saturating_sub(1);
-        (from..end).all(|i| self.put_off(a.field_at(i), b.field_at(i)))
+        (from..end).all(|i| self.compare_or_defer(a.field_at(i), b.field_at(i)))
     }
 
     /// Compares two values if that is quick, else puts them on `open`. Returns `false` if they
     /// differ.
-    fn put_off(&mut self, a: Value, b: Value) -> bool {
+    fn compare_or_defer(&mut self, a: Value, b: Value) -> bool {
         let answer = shallow(a, b);
         if answer.is_none() {
             self.put_on(a, b, 0);

@@ -70,7 +70,7 @@ use core::fmt;
 use kyocho_sys::mapping::Mapping;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use marks::BLOCK_BYTES;
-use orders::Standing;
+use orders::LastingOrders;
 use space::Space;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -186,7 +186,7 @@ pub struct Heap {
     /// Whether collections that no thread waits for run concurrently.
     beside: AtomicBool,
     /// The lasting orders of a policy.
-    standing: Standing,
+    lasting_orders: LastingOrders,
     statistics: Mutex<Statistics>,
     /// For tests: faults injected into the collector.
     pub faults: faults::Faults,
@@ -220,7 +220,7 @@ impl Heap {
             team: (limits.helpers_max > 0).then(|| Arc::new(Team::new(&limits))),
             wanted: AtomicBool::new(false),
             beside: AtomicBool::new(limits.torture.is_some_and(|torture| torture.beside)),
-            standing: Standing::default(),
+            lasting_orders: LastingOrders::default(),
             statistics: Mutex::new(Statistics { trigger_bytes: trigger, ..Statistics::default() }),
             faults: faults::Faults::default(),
         }))

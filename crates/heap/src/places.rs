@@ -50,7 +50,7 @@ mod tests {
     use super::{PIECES, Places};
 
     #[test]
-    fn a_place_is_found_again_and_the_pieces_are_used_alike() {
+    fn an_inserted_value_is_found_and_the_pieces_have_similar_sizes() {
         let mut places = Places::default();
         assert_eq!(places.get(8), None);
         let words = || (0..100_000_u64).map(|i| 0x7f00_0000_0001 + 16 * i);

@@ -50,7 +50,7 @@ pub enum PackageError {
 impl fmt::Display for PackageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(error) => write!(f, "no gzipped tar: {error}"),
+            Self::Unreadable(error) => write!(f, "not a gzipped tar: {error}"),
             Self::TooLarge => {
                 write!(f, "more than {} MiB or {FILES_MAX} files", BYTES_MAX >> 20)
             }

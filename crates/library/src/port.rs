@@ -37,7 +37,7 @@ use kyocho_heap::raise::{Cause, Raise};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use turn::Turn;
+use turn::InterruptibleLock;
 
 /// Bytes of a file port's buffer.
 pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
@@ -64,8 +64,8 @@ struct Body {
 
 #[derive(Debug)]
 enum End {
-    Input(Turn<Input>),
-    Output(Turn<Output>),
+    Input(InterruptibleLock<Input>),
+    Output(InterruptibleLock<Output>),
     Both(Both),
 }
 
@@ -83,13 +83,13 @@ impl Port {
     }
 
     pub(crate) fn of_input(name: impl Into<String>, content: Content, input: Input) -> Self {
-        let end = End::Input(Turn::new(input));
+        let end = End::Input(InterruptibleLock::new(input));
         Self(Arc::new(Body { name: name.into(), content, end }))
     }
 
     pub(crate) fn of_output(name: impl Into<String>, content: Content, output: Output) -> Self {
         let is_file = output.is_file();
-        let end = End::Output(Turn::new(output));
+        let end = End::Output(InterruptibleLock::new(output));
         let port = Self(Arc::new(Body { name: name.into(), content, end }));
         if is_file {
             standard::register(&port);
@@ -136,14 +136,14 @@ impl Port {
         }
     }
 
-    fn input_end(&self) -> Option<&Turn<Input>> {
+    fn input_end(&self) -> Option<&InterruptibleLock<Input>> {
         match &self.0.end {
             End::Input(input) | End::Both(Both { input, .. }) => Some(input),
             End::Output(_) => None,
         }
     }
 
-    fn output_end(&self) -> Option<&Turn<Output>> {
+    fn output_end(&self) -> Option<&InterruptibleLock<Output>> {
         match &self.0.end {
             End::Output(output) | End::Both(Both { output, .. }) => Some(output),
             End::Input(_) => None,
@@ -164,7 +164,7 @@ impl Port {
     /// Closes without a word: the session is over. Who waits for its user to read is told that there is none.
     pub fn abandon(&self) {
         if let Some(output) = self.output_end() {
-            output.lock().let_go();
+            output.lock().close_silently();
         }
         if let Some(input) = self.input_end() {
             input.lock().close();
@@ -261,7 +261,10 @@ impl Port {
     /// the process ends.
     fn flush_at_exit(&self, is_meant: impl FnOnce(&Output) -> bool) -> io::Result<()> {
         // Another thread may be blocked in a write; waiting for it could hang the exit.
-        let output = self.output_end().and_then(Turn::try_lock).filter(|output| is_meant(output));
+        let output = self
+            .output_end()
+            .and_then(InterruptibleLock::try_lock)
+            .filter(|output| is_meant(output));
         output.map_or(Ok(()), |mut output| output.flush(|| false))
     }
 
@@ -376,7 +379,7 @@ pub(crate) fn permit_process(m: &Mutator, who: &'static str, what: &str) -> Resu
     permit(m, who, what)?;
     let own = session::with(&m.context, |own| own.is_none_or(|own| own.is_of_process));
     let refusal = || {
-        let reason = "all users of this server share it; only who runs the process may change it";
+        let reason = "all users of this server share it; only the user that runs the process may change it";
         io::Error::new(io::ErrorKind::PermissionDenied, reason)
     };
     if own { Ok(()) } else { Err(file_error(who, what, &refusal())) }
@@ -394,7 +397,7 @@ pub fn count(m: &Mutator, who: &'static str) -> Result<Option<Held>, Raise> {
 
 /// Locks. If another thread holds the lock, perhaps while it waits for the host, this thread waits
 /// outside Lisp until it gets the lock or must stop.
-fn lock<'a, T>(m: &mut Mutator, turn: &'a Turn<T>) -> Result<Locked<'a, T>, Raise> {
+fn lock<'a, T>(m: &mut Mutator, turn: &'a InterruptibleLock<T>) -> Result<Locked<'a, T>, Raise> {
     let locked = turn.try_lock().or_else(|| waiting(m, |is_cut| turn.lock_unless(is_cut)));
     locked.ok_or_else(|| Raise::new(Cause::Interrupted))
 }

@@ -82,7 +82,7 @@ fn main() {
         let before: usize = value(&mut session, "lasts").parse().unwrap();
         report(&mut session, name, kills, &format!("(lambda () (end-ms (lambda () {body})))"));
         let after: usize = value(&mut session, "lasts").parse().unwrap();
-        assert_eq!(after - before, kills, "{name}: each did its last");
+        assert_eq!(after - before, kills, "{name}: each ran its last procedure");
     }
 }
 

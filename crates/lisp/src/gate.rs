@@ -35,7 +35,7 @@ pub(crate) const TABLES: [&[Procedure]; 3] = [TABLE, client::TABLE, server::TABL
 const TABLE: &[Procedure] = &[
     Procedure::new("gate?", 1, Some(1), |_, frame, _| {
         let value = frame.get(0);
-        let is_gate = value.as_foreign::<Connection>().is_some() || Desk::of(value).is_some();
+        let is_gate = value.as_foreign::<Connection>().is_some() || CallQueue::of(value).is_some();
         Ok(Control::Value(Value::boolean(is_gate)))
     }),
     Procedure::new("gate-close!", 1, Some(1), close),
@@ -47,8 +47,8 @@ fn close(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let gate = frame.get(0);
     if let Some(connection) = gate.as_foreign::<Connection>() {
         connection.close();
-    } else if let Some(desk) = Desk::of(gate) {
-        desk.close();
+    } else if let Some(queue) = CallQueue::of(gate) {
+        queue.close();
     } else {
         return Err(Raise::wrong_type("gate-close!", 1, "gate", gate));
     }
@@ -59,8 +59,8 @@ fn close(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
 pub(crate) fn withdraw(wait: &Wait, thread: &Arc<LispThread>) {
     if let Some(connection) = wait.object.as_foreign::<Connection>() {
         connection.withdraw(wait.stage);
-    } else if let Some(desk) = Desk::of(wait.object) {
-        desk.withdraw(thread);
+    } else if let Some(queue) = CallQueue::of(wait.object) {
+        queue.withdraw(thread);
     }
 }
 

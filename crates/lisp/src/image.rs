@@ -93,7 +93,7 @@ impl fmt::Display for ImageError {
             Self::NoHome => {
                 f.write_str("no place for the key: neither HOME nor XDG_STATE_HOME is set")
             }
-            Self::NoImage => f.write_str("this is no image"),
+            Self::NoImage => f.write_str("this is not an image"),
             Self::OtherBuild => f.write_str(
                 "another version of Kyocho wrote this image; load it there, or load the sources here",
             ),

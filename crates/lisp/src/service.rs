@@ -37,12 +37,12 @@ use std::sync::{Arc, Mutex};
 struct Request {
     thread: Arc<LispThread>,
     words: Arc<CellWords>,
-    ask: Ask,
+    ask: CellRequest,
 }
 
 /// A request of a thread: a number of cells, some of them adjacent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct CellRequest {
     pub(crate) need: usize,
     pub(crate) want: usize,
 }
@@ -69,7 +69,12 @@ impl SystemCall {
 
     /// Requests cells. The thread is unparked when it has them. Until then it must not use its
     /// cache.
-    pub(crate) fn request(&self, thread: &Arc<LispThread>, words: &Arc<CellWords>, ask: Ask) {
+    pub(crate) fn request(
+        &self,
+        thread: &Arc<LispThread>,
+        words: &Arc<CellWords>,
+        ask: CellRequest,
+    ) {
         thread.refill.store(ASKED, Ordering::Release);
         let request = Request { thread: Arc::clone(thread), words: Arc::clone(words), ask };
         lock(&self.requests).push_back(request);
@@ -79,7 +84,7 @@ impl SystemCall {
     /// The service's microprocess.
     #[cfg(test)]
     pub(crate) fn microprocess(&self) -> Microprocess {
-        (*lock(&self.microprocess)).expect("the system is booted")
+        (*lock(&self.microprocess)).expect("the system has booted")
     }
 
     /// Adds cells to a cache.
@@ -87,7 +92,7 @@ impl SystemCall {
         &self,
         kernel: &Kernel,
         words: &Arc<CellWords>,
-        Ask { need, want }: Ask,
+        CellRequest { need, want }: CellRequest,
     ) -> Result<(), OutOfMemory> {
         kernel.calls.count(Counted::Refills, 1);
         kernel.calls.count(Counted::Cells, want);
@@ -116,7 +121,7 @@ impl SystemCall {
 }
 
 /// Yields if the caller's time slice is over. If the caller was killed, it ends here.
-fn give_way(me: &Microprocess) {
+fn yield_if_due(me: &Microprocess) {
     if me.is_wanted() {
         yield_now();
     }

@@ -148,7 +148,7 @@ fn join_with(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
     permit(WHO, machine)?;
     if lock(&NODE).is_some() {
         let late =
-            "shared-join!: this program has joined: say sizes before anything else is shared";
+            "shared-join!: this program has joined already: set the sizes before any other use of shared memory";
         return Err(Raise::error(late.to_owned(), Vec::new()));
     }
     let joined = machine.outside(frame, count, || join(settings));

@@ -277,7 +277,7 @@ impl System {
     /// Forbids sessions to connect to this address of the process itself, however the address is
     /// written. A session that did would act as another user there.
     pub fn keep_sessions_from(&self, address: core::net::SocketAddr) {
-        self.kernel.doors.add(address);
+        self.kernel.forbidden_addresses.add(address);
     }
 
     /// Statistics of the heap.

@@ -1,7 +1,10 @@
 //! Every bound procedure, called as a hostile program would: with too few and too many arguments,
 //! and with arguments of every wrong type. Each call returns, raises, or can be interrupted. None
 //! damages the process or the session.
-#![expect(clippy::print_stderr, reason = "the watchdog reports which call hangs before it ends the process")]
+#![expect(
+    clippy::print_stderr,
+    reason = "the watchdog reports which call hangs before it ends the process"
+)]
 
 use core::time::Duration;
 use kyocho_lisp::system::{Options, SessionHandle, System};

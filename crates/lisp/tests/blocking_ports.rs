@@ -9,7 +9,7 @@ use std::process::Command;
 /// A named pipe. It is opened here for reading and writing, so that opening it never blocks.
 fn named_pipe(name: &str) -> (PathBuf, fs::File) {
     let path = std::env::temp_dir().join(format!("kyocho-pipe-{}-{name}", std::process::id()));
-    let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere");
+    let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is installed");
     assert!(made.success());
     let both = OpenOptions::new().read(true).write(true).open(&path).expect("it was just made");
     (path, both)

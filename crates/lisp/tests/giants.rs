@@ -3,7 +3,7 @@
 //! user's session answers meanwhile. The bound holds for the whole process, so this test has a
 //! process of its own.
 #![expect(clippy::disallowed_methods, reason = "a watchdog sleeps on a kernel thread of its own")]
-#![expect(clippy::unwrap_used, reason = "what helpers of tests unwrap fails the test")]
+#![expect(clippy::unwrap_used, reason = "an unwrap in a helper fails the test")]
 
 use core::time::Duration;
 use kyocho_lisp::account::{Account, Bounds};

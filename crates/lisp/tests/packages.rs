@@ -28,7 +28,7 @@ impl Archive {
             let added = builder.append_data(&mut header, name, text.as_bytes());
             added.expect("the archive can be written");
         }
-        let packed = builder.into_inner().expect("the archive ends");
+        let packed = builder.into_inner().expect("the archive can be finished");
         packed.finish().expect("the archive can be written");
         Self(path)
     }

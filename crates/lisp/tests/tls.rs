@@ -1,5 +1,5 @@
 //! `(kyocho tls)`: both sides in one system, over loopback, with the test's own certificates.
-#![expect(clippy::unwrap_used, reason = "what helpers of tests unwrap fails the test")]
+#![expect(clippy::unwrap_used, reason = "an unwrap in a helper fails the test")]
 
 use core::time::Duration;
 use kyocho_lisp::system::{Options, Session, System};

@@ -123,7 +123,7 @@ impl<'w> Expander<'w> {
             return Ok(());
         }
         let message = format!("expanding this takes more than {STEPS_MAX} steps");
-        Err(SyntaxError::new(span, message).expected("macros that come to an end"))
+        Err(SyntaxError::new(span, message).expected("macros whose expansion ends"))
     }
 
     /// Enters one more level of core forms. The caller subtracts from `depth` when it leaves. After

@@ -100,7 +100,7 @@ pub fn open_plain_file(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    Err(io::Error::other("it is no plain file"))
+    Err(io::Error::other("it is not a regular file"))
 }
 
 /// The text read from `stream`. Messages call it `name`.

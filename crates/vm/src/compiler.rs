@@ -102,11 +102,11 @@ impl fmt::Display for CompileError {
                 "this procedure uses more than {CAPTURED_MAX} variables of the procedures around it"
             ),
             Self::TooFar | Self::NeedsReserve => f.write_str("this procedure is too long"),
-            Self::Unplaced(name) => write!(f, "variable {name} is bound nowhere"),
+            Self::Unplaced(name) => write!(f, "variable {name} has no binding"),
             Self::Faulty(fault) => {
-                write!(f, "the compiler is wrong at instruction word {}: {}", fault.at, fault.what)
+                write!(f, "internal error of the compiler at instruction word {}: {}", fault.at, fault.what)
             }
-            Self::Raised(_) => f.write_str("something stopped the compiler"),
+            Self::Raised(_) => f.write_str("the compiler was interrupted"),
         }
     }
 }

@@ -48,7 +48,7 @@ fn reserved_memory_is_charged_while_it_is_held() {
     let mut first = account.reserve(200).unwrap();
     assert_eq!(account.room_bytes(), 800);
     let error = account.reserve(51).unwrap_err();
-    assert_eq!(error.to_string(), "out of memory: what waits for eva may take 250 bytes");
+    assert_eq!(error.to_string(), "out of memory: pending requests of eva may take 250 bytes");
     first.resize(251).unwrap_err();
     first.resize(250).unwrap();
     // A collection does not free it.

@@ -25,7 +25,7 @@ pub struct Orders {
 
 /// Orders that hold until they are replaced.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct LastingOrders {
     keep_bytes: AtomicUsize,
     refill_ns: AtomicU64,
 }
@@ -33,7 +33,7 @@ pub(super) struct Standing {
 /// Keep as much as will presumably be taken before the next collection.
 const KEEP_EXPECTED: usize = usize::MAX;
 
-impl Default for Standing {
+impl Default for LastingOrders {
     fn default() -> Self {
         Self { keep_bytes: AtomicUsize::new(KEEP_EXPECTED), refill_ns: AtomicU64::new(INTERVAL_NS) }
     }
@@ -51,18 +51,18 @@ impl Heap {
             lock(&self.statistics).trigger_bytes = budget_bytes;
         }
         if let Some(bytes) = orders.keep_bytes {
-            self.standing.keep_bytes.store(bytes.min(KEEP_EXPECTED - 1), Ordering::Relaxed);
+            self.lasting_orders.keep_bytes.store(bytes.min(KEEP_EXPECTED - 1), Ordering::Relaxed);
         }
         if let Some(ns) = orders.refill_ns {
-            self.standing.refill_ns.store(ns.min(REFILL_NS_MAX) as u64, Ordering::Relaxed);
+            self.lasting_orders.refill_ns.store(ns.min(REFILL_NS_MAX) as u64, Ordering::Relaxed);
         }
     }
 
     /// Cancels the lasting orders: there is no policy any more.
     pub fn take_orders_back(&self) {
-        let Standing { keep_bytes, refill_ns } = Standing::default();
-        self.standing.keep_bytes.store(keep_bytes.into_inner(), Ordering::Relaxed);
-        self.standing.refill_ns.store(refill_ns.into_inner(), Ordering::Relaxed);
+        let LastingOrders { keep_bytes, refill_ns } = LastingOrders::default();
+        self.lasting_orders.keep_bytes.store(keep_bytes.into_inner(), Ordering::Relaxed);
+        self.lasting_orders.refill_ns.store(refill_ns.into_inner(), Ordering::Relaxed);
         let mut space = lock(&self.space);
         let held_bytes = space.held_bytes;
         space.set_budget(&self.limits, held_bytes);
@@ -71,7 +71,7 @@ impl Heap {
     /// How much free memory a collection keeps if `expected_bytes` will presumably be taken before
     /// the next one.
     pub(super) fn kept_bytes(&self, expected_bytes: usize) -> usize {
-        match self.standing.keep_bytes.load(Ordering::Relaxed) {
+        match self.lasting_orders.keep_bytes.load(Ordering::Relaxed) {
             KEEP_EXPECTED => expected_bytes,
             bytes => bytes,
         }
@@ -79,6 +79,6 @@ impl Heap {
 
     /// Time that the cells of one request should last.
     pub fn refill_ns(&self) -> u64 {
-        self.standing.refill_ns.load(Ordering::Relaxed)
+        self.lasting_orders.refill_ns.load(Ordering::Relaxed)
     }
 }

@@ -82,7 +82,7 @@ fn power_of_zero(base: Value, exponent: Value) -> Result {
             "expt",
             2,
             exponent,
-            "of a real part above zero for a base of zero",
+            "with a real part above zero if the base is zero",
         )),
     }
 }

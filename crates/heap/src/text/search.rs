@@ -133,7 +133,7 @@ mod tests {
     proptest! {
         /// Compares with a search that tries every position.
         #[test]
-        fn every_place_is_found(text in "[abé]{0,30}", pattern in "[abé]{0,4}", cut in 0_usize..8) {
+        fn every_occurrence_is_found(text in "[abé]{0,30}", pattern in "[abé]{0,4}", cut in 0_usize..8) {
             let characters: Vec<char> = text.chars().collect();
             let wanted: Vec<char> = pattern.chars().collect();
             let (from, to) = (cut.min(characters.len()), characters.len());

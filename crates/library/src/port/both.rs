@@ -13,7 +13,7 @@
 //!
 //! Lock order: output, input.
 
-use super::turn::Turn;
+use super::turn::InterruptibleLock;
 use super::{Input, Locked, Output, Port, lock};
 use kyocho_heap::heap::Mutator;
 use kyocho_heap::raise::Raise;
@@ -24,8 +24,8 @@ use std::os::fd::OwnedFd;
 /// Both ends of a port.
 #[derive(Debug)]
 pub(super) struct Both {
-    pub(super) input: Turn<Input>,
-    pub(super) output: Turn<Output>,
+    pub(super) input: InterruptibleLock<Input>,
+    pub(super) output: InterruptibleLock<Output>,
     has_places: bool,
 }
 
@@ -33,7 +33,11 @@ impl Both {
     /// A port whose ends have two descriptors of one open file.
     pub(super) fn new(input: Input, output: Output) -> Self {
         let has_places = input.file().is_some_and(|file| seek(file, SeekFrom::Current(0)).is_ok());
-        Self { input: Turn::new(input), output: Turn::new(output), has_places }
+        Self {
+            input: InterruptibleLock::new(input),
+            output: InterruptibleLock::new(output),
+            has_places,
+        }
     }
 
     /// The input end, locked, after buffered output has been flushed.

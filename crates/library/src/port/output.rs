@@ -234,14 +234,14 @@ impl Output {
         match self.pass_on(m) {
             Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
             result => {
-                self.let_go();
+                self.close_silently();
                 result
             }
         }
     }
 
     /// Writes a line and flushes, without a Lisp thread.
-    pub(super) fn tell(&mut self, line: &str) -> io::Result<()> {
+    pub(super) fn write_line_outside(&mut self, line: &str) -> io::Result<()> {
         self.buffer.extend_from_slice(line.as_bytes());
         self.buffer.push(b'\n');
         self.flush(|| false)
@@ -257,7 +257,7 @@ impl Output {
     }
 
     /// Closes silently. Buffered bytes are lost.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn close_silently(&mut self) {
         self.sink = None;
         self.buffer = Vec::new();
         self.held = None;
@@ -294,7 +294,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_write_that_is_cut_in_the_middle_ends_there_and_keeps_the_rest() {
+    fn an_interrupted_write_keeps_the_rest_in_the_buffer() {
         const BYTES: usize = 1 << 20;
         let (ours, _theirs) = UnixStream::pair().unwrap();
         // The write accepts a part, like a write that a signal ends.

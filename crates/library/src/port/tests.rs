@@ -122,7 +122,7 @@ fn the_reader_consumes_no_character_after_the_datum() {
 }
 
 #[test]
-fn an_error_under_the_reader_is_kept() {
+fn an_io_error_inside_the_reader_is_reported() {
     let mut m = mutator();
     let mut input = Input::of_memory(b"(a \xff b)".to_vec());
     let characters = Characters::new(&mut m, &mut input);

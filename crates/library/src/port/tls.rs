@@ -5,7 +5,7 @@
 //! Afterwards only readers receive from the socket. So no reader waits for bytes that a writer has
 //! received. Bounds: bytes not sent yet, and bytes received and not read, are 64 KiB at most.
 
-use super::turn::Turn;
+use super::turn::InterruptibleLock;
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::{self, Interest};
 use rustls::Connection;
@@ -22,7 +22,7 @@ const UNSENT_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct Tls {
     socket: Socket,
     /// Locked by the thread that performs the handshake.
-    handshake: Turn<()>,
+    handshake: InterruptibleLock<()>,
     /// Never locked by a thread that waits.
     connection: Mutex<Connection>,
 }
@@ -38,7 +38,11 @@ impl Tls {
     pub(crate) fn new(socket: Socket, mut connection: Connection) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         connection.set_buffer_limit(Some(UNSENT_BYTES_MAX));
-        Ok(Self { socket, handshake: Turn::default(), connection: Mutex::new(connection) })
+        Ok(Self {
+            socket,
+            handshake: InterruptibleLock::default(),
+            connection: Mutex::new(connection),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -169,7 +173,7 @@ impl Tls {
             return Err(io::Error::new(ErrorKind::InvalidData, error));
         }
         if count == 0 && connection.is_handshaking() {
-            let gone = "the other side has gone before it said who it is";
+            let gone = "the other side closed the connection during the handshake";
             return Err(io::Error::new(ErrorKind::UnexpectedEof, gone));
         }
         Ok(true)

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// A value that one thread at a time may access.
 #[derive(Debug, Default)]
-pub(crate) struct Turn<T> {
+pub(crate) struct InterruptibleLock<T> {
     value: Mutex<T>,
     /// Number of threads that sleep until it is free, or are about to.
     waiters: AtomicU32,
@@ -24,10 +24,10 @@ pub(crate) struct Turn<T> {
 pub(crate) struct Held<'a, T> {
     /// `None` once it has been released.
     value: Option<MutexGuard<'a, T>>,
-    turn: &'a Turn<T>,
+    turn: &'a InterruptibleLock<T>,
 }
 
-impl<T> Turn<T> {
+impl<T> InterruptibleLock<T> {
     pub(super) fn new(value: T) -> Self {
         Self { value: Mutex::new(value), waiters: AtomicU32::new(0), freed: AtomicU32::new(0) }
     }
@@ -65,7 +65,7 @@ impl<T> Turn<T> {
     pub(super) fn lock(&self) -> Held<'_, T> {
         self.try_lock()
             .or_else(|| self.lock_unless(|| false))
-            .expect("nothing but a cut ends the wait")
+            .expect("only an interruption ends the wait without the lock")
     }
 }
 
@@ -73,13 +73,13 @@ impl<T> Deref for Held<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.value.as_ref().expect("it was not given back")
+        self.value.as_ref().expect("it has not been released")
     }
 }
 
 impl<T> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.value.as_mut().expect("it was not given back")
+        self.value.as_mut().expect("it has not been released")
     }
 }
 
@@ -96,14 +96,14 @@ impl<T> Drop for Held<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Turn;
+    use super::InterruptibleLock;
     use kyocho_sys::prim::thread;
     use std::sync::Arc;
 
     #[test]
-    fn everybody_comes_to_his_turn_and_who_is_cut_to_none() {
-        let turn = Arc::new(Turn::new(0));
-        let count = |turn: &Turn<u32>| (0..10_000).for_each(|_| *turn.lock() += 1);
+    fn every_waiter_gets_the_lock_and_an_interrupted_one_gives_up() {
+        let turn = Arc::new(InterruptibleLock::new(0));
+        let count = |turn: &InterruptibleLock<u32>| (0..10_000).for_each(|_| *turn.lock() += 1);
         let others: Vec<_> = (0..3)
             .map(|_| {
                 let turn = Arc::clone(&turn);

@@ -34,7 +34,7 @@ impl Place {
     fn take(held: Option<Held>) -> io::Result<Self> {
         let more = |now| (now < LOOK_UPS_MAX).then_some(now + 1);
         if LOOK_UPS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-            return Err(io::Error::other("too many names of hosts are being looked up"));
+            return Err(io::Error::other("too many host names are being looked up"));
         }
         Ok(Self { _held: held })
     }

@@ -72,7 +72,7 @@ impl Drop for Program {
             let _ = child.kill();
             orphans().push(child);
         }
-        bury();
+        reap();
     }
 }
 
@@ -81,7 +81,7 @@ fn orphans() -> MutexGuard<'static, Vec<Child>> {
 }
 
 /// Collects the exit statuses of those that have ended.
-fn bury() {
+fn reap() {
     orphans().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
 }
 
@@ -197,7 +197,7 @@ impl Order {
                 let _ = child.kill();
             }
             orphans().append(&mut started.children);
-            bury();
+            reap();
         }
         result.map(|()| started)
     }
@@ -289,7 +289,7 @@ fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
     let places = Places::reserve(m, &order)?;
     m.context.held = places.all;
     let started = waiting(m, |_| {
-        bury();
+        reap();
         order.start()
     });
     m.context.held = Value::FALSE;

@@ -253,7 +253,7 @@ fn connected(m: &mut Mutator, address: &SockAddr) -> io::Result<Socket> {
         }
         result => result?,
     }
-    if leads_to_own_door(m, &socket)? {
+    if leads_to_forbidden_address(m, &socket)? {
         let reason = "a session of this server does not enter it";
         return Err(io::Error::new(ErrorKind::PermissionDenied, reason));
     }

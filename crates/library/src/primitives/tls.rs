@@ -80,7 +80,7 @@ fn trusted() -> core::result::Result<Arc<RootCertStore>, String> {
         Arc::new(roots)
     });
     if roots.is_empty() {
-        let message = "this machine trusts nobody (its package ca-certificates is missing): give certificates";
+        let message = "this machine trusts no authority (its package ca-certificates is missing): pass certificates";
         return Err(message.to_owned());
     }
     Ok(Arc::clone(roots))

@@ -20,8 +20,8 @@ impl Doors {
 
     /// Whether a connection leads to one of them, by the peer address that the host reports.
     pub(crate) fn has(&self, other_end: SocketAddr) -> bool {
-        let doors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        doors.contains(&canonical(other_end))
+        let addresses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        addresses.contains(&canonical(other_end))
     }
 }
 

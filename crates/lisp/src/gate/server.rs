@@ -76,7 +76,7 @@ impl Request {
 /// The queue of calls that wait for threads. The number of calls that clients may have pending
 /// bounds it.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct CallQueue {
     state: Mutex<State>,
 }
 
@@ -91,11 +91,11 @@ struct State {
 
 /// A server as Lisp refers to it.
 #[derive(Debug)]
-struct ServerObject(Arc<Desk>);
+struct ServerObject(Arc<CallQueue>);
 
 impl ForeignObject for ServerObject {}
 
-impl Desk {
+impl CallQueue {
     /// The queue of a server.
     pub(super) fn of<'a>(value: Value) -> Option<&'a Arc<Self>> {
         value.as_foreign::<ServerObject>().map(|object| &object.0)
@@ -121,9 +121,9 @@ impl Desk {
 }
 
 /// The handler that the gate's workers call.
-struct Clerk(Arc<Desk>);
+struct QueueingHandler(Arc<CallQueue>);
 
-impl Service for Clerk {
+impl Service for QueueingHandler {
     fn serve(&self, call: &Call<'_>) -> Reply {
         let (sender, receiver) = bounded(1);
         let request = Request {
@@ -146,22 +146,22 @@ impl Service for Clerk {
 
 fn bind(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let (path, held) = place_argument("gate-serve", machine, frame)?;
-    let desk = Arc::new(Desk::default());
-    let server = Server::builder().bind(path, Arc::new(Clerk(Arc::clone(&desk))));
+    let queue = Arc::new(CallQueue::default());
+    let server = Server::builder().bind(path, Arc::new(QueueingHandler(Arc::clone(&queue))));
     let server = server.map_err(|error| failed("gate-serve", &error))?;
-    lock(&desk.state).server = Some((server, held));
-    machine.thread()?.session.closes(&desk);
-    Ok(Control::Value(machine.mutator.foreign(Box::new(ServerObject(desk)))?))
+    lock(&queue.state).server = Some((server, held));
+    machine.thread()?.session.close_at_end(&queue);
+    Ok(Control::Value(machine.mutator.foreign(Box::new(ServerObject(queue)))?))
 }
 
 /// The next call, or `#f` once the server is closed.
 fn accept(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let value = frame.get(0);
-    let desk =
-        Desk::of(value).ok_or_else(|| Raise::wrong_type("%gate-accept", 1, "server", value))?;
+    let queue = CallQueue::of(value)
+        .ok_or_else(|| Raise::wrong_type("%gate-accept", 1, "server", value))?;
     let thread = machine.thread()?;
     machine.wait = None;
-    let mut state = lock(&desk.state);
+    let mut state = lock(&queue.state);
     if let Some(request) = state.requests.front() {
         let request = machine.mutator.foreign(Box::new(RequestObject(Arc::clone(request))))?;
         state.requests.pop_front();

@@ -356,11 +356,13 @@ impl Reader<'_> {
             }
             Made::Table(count) => self.fill_table(object, count, input)?,
             Made::Code(draft) => self.fill_code(draft, input)?,
-            Made::Mutex => mutex::furnish(object, self.value(input)?, self.value(input)?),
-            Made::Condvar => condvar::furnish(object, self.value(input)?, self.value(input)?),
+            Made::Mutex => mutex::complete_restored(object, self.value(input)?, self.value(input)?),
+            Made::Condvar => {
+                condvar::complete_restored(object, self.value(input)?, self.value(input)?)
+            }
             Made::Channel(messages) => {
                 for _ in 0..messages {
-                    channel::furnish(object, self.value(input)?);
+                    channel::complete_restored(object, self.value(input)?);
                 }
             }
         }

@@ -327,7 +327,7 @@ fn a_file_that_is_not_an_image_changes_nothing() {
         std::fs::write(&path, "(define x 1)").unwrap();
         let mut system = boot(on(1));
         let report = system.load_image(&path).unwrap_err();
-        assert!(report.message().contains("this is no image"), "{report}");
+        assert!(report.message().contains("this is not an image"), "{report}");
         let missing = system.load_image(&file("missing")).unwrap_err();
         assert!(missing.message().contains("No such file"), "{missing}");
         assert_eq!(shown(&mut system.session(), "(+ 1 2)"), "3");

@@ -198,7 +198,7 @@ impl Writer<'_> {
 
     fn unkept(&self, what: &'static str) -> ImageError {
         let holder = self.holder.map_or_else(
-            || "something that no definition names".to_owned(),
+            || "an object that no definition refers to".to_owned(),
             |name| format!("`{name}`"),
         );
         ImageError::Unkept { holder, what }
@@ -321,7 +321,7 @@ impl Writer<'_> {
             Kind::Foreign => self.foreign(syntax, value, shape, fields)?,
             Kind::Continuation | Kind::Segment => return Err(self.unkept("a continuation")),
             Kind::Mutex | Kind::Condvar | Kind::Thread | Kind::Channel | Kind::Environment => {
-                return Err(self.unkept("something of the running system"));
+                return Err(self.unkept("an object of the running system"));
             }
             Kind::Ephemeron => return Err(self.unkept("an ephemeron")),
             Kind::Primitive | Kind::Buffer | Kind::Code => {
@@ -380,7 +380,7 @@ impl Writer<'_> {
             let is_guardian = value.as_foreign::<Guardian>().is_some();
             return Err(self.unkept(match is_guardian {
                 true => "a guardian",
-                false => "a thread, a connection or the like",
+                false => "a thread, a connection or a similar object",
             }));
         };
         shape.byte(foreign::CODE);

@@ -150,7 +150,7 @@ impl Collector {
     /// The collector's microprocess.
     #[cfg(test)]
     pub(crate) fn microprocess(&self) -> Microprocess {
-        (*lock(&self.microprocess)).expect("the system is booted")
+        (*lock(&self.microprocess)).expect("the system has booted")
     }
 
     /// The thread's body: collects on request until the process ends.
@@ -211,7 +211,7 @@ impl Collector {
         for part in &mut parts {
             begin_part(&mut cycle, part);
             while !self.is_hurried() && !cycle.mark_some(SCANS) {
-                super::give_way(&me);
+                super::yield_if_due(&me);
             }
             if self.is_hurried() {
                 break;

@@ -27,7 +27,7 @@ const LOOKS: usize = 500;
 pub(crate) const ENOUGH: usize = 4;
 
 #[derive(Debug, Default)]
-struct Seat {
+struct MarkerSlot {
     microprocess: Mutex<Option<Microprocess>>,
     is_idle: AtomicBool,
 }
@@ -35,7 +35,7 @@ struct Seat {
 /// The markers, by virtual processor; empty if there are too few processors.
 #[derive(Debug)]
 pub(crate) struct Markers {
-    seats: Box<[Seat]>,
+    slots: Box<[MarkerSlot]>,
     priority: Mutex<Priority>,
     /// The virtual processor of the collector.
     maker_at: AtomicUsize,
@@ -45,7 +45,9 @@ impl Markers {
     /// The markers for this many virtual processors.
     pub(super) fn new(virtual_processors: usize) -> Self {
         Self {
-            seats: (0..Self::count_for(virtual_processors)).map(|_| Seat::default()).collect(),
+            slots: (0..Self::count_for(virtual_processors))
+                .map(|_| MarkerSlot::default())
+                .collect(),
             priority: Mutex::new(Priority::HIGHEST),
             maker_at: AtomicUsize::new(0),
         }
@@ -58,7 +60,7 @@ impl Markers {
 
     /// The number of markers.
     pub(crate) const fn count(&self) -> usize {
-        self.seats.len()
+        self.slots.len()
     }
 
     /// Called by the collector when it begins.
@@ -71,8 +73,8 @@ impl Markers {
     pub(super) fn set_priority(&self, priority: Priority) {
         *lock(&self.priority) = priority;
         // A marker that is about to begin clears `is_idle` first and reads the priority afterwards.
-        for seat in self.seats.iter().filter(|seat| !seat.is_idle.load(Ordering::SeqCst)) {
-            if let Some(microprocess) = lock(&seat.microprocess).as_ref() {
+        for slot in self.slots.iter().filter(|slot| !slot.is_idle.load(Ordering::SeqCst)) {
+            if let Some(microprocess) = lock(&slot.microprocess).as_ref() {
                 microprocess.set_priority(priority);
             }
         }
@@ -82,10 +84,10 @@ impl Markers {
     pub(crate) fn invite(&self) {
         let (me, maker) = (virtual_processor(), self.maker_at.load(Ordering::Relaxed));
         let others =
-            self.seats.iter().enumerate().filter(|&(place, _)| place != me && place != maker);
-        for (_, seat) in others {
-            if seat.is_idle.swap(false, Ordering::SeqCst) {
-                super::wake(&seat.microprocess);
+            self.slots.iter().enumerate().filter(|&(place, _)| place != me && place != maker);
+        for (_, slot) in others {
+            if slot.is_idle.swap(false, Ordering::SeqCst) {
+                super::wake(&slot.microprocess);
                 return;
             }
         }
@@ -93,16 +95,16 @@ impl Markers {
 
     /// The body of a marker, until the process ends.
     pub(crate) fn run(&self, place: usize, kernel: &Kernel) {
-        let seat = &self.seats[place];
+        let slot = &self.slots[place];
         let me = Microprocess::current();
         me.set_virtual_processor(Some(place));
-        *lock(&seat.microprocess) = Some(me);
+        *lock(&slot.microprocess) = Some(me);
         loop {
-            seat.is_idle.store(true, Ordering::SeqCst);
+            slot.is_idle.store(true, Ordering::SeqCst);
             if !kernel.heap.has_work() {
                 kyocho_microprocess::park();
             }
-            seat.is_idle.store(false, Ordering::SeqCst);
+            slot.is_idle.store(false, Ordering::SeqCst);
             let priority = *lock(&self.priority);
             me.set_priority(priority);
             self.help(kernel, &me);
@@ -112,7 +114,7 @@ impl Markers {
     fn help(&self, kernel: &Kernel, me: &Microprocess) {
         let mut looks = 0;
         while looks < LOOKS {
-            looks = if kernel.heap.help(|| super::give_way(me)) { 0 } else { looks + 1 };
+            looks = if kernel.heap.help(|| super::yield_if_due(me)) { 0 } else { looks + 1 };
             yield_now();
         }
     }
@@ -120,6 +122,6 @@ impl Markers {
     /// The markers' microprocesses.
     #[cfg(test)]
     pub(crate) fn microprocesses(&self) -> Vec<Microprocess> {
-        self.seats.iter().filter_map(|seat| *lock(&seat.microprocess)).collect()
+        self.slots.iter().filter_map(|slot| *lock(&slot.microprocess)).collect()
     }
 }

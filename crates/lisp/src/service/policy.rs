@@ -13,7 +13,7 @@
 //! higher priority than all threads except the services, so a late answer is its own fault. It
 //! belongs to the user that installed it, and is charged and ended like any other thread.
 //!
-//! **Lock order:** a seat; then the registry of threads; then a thread's `inner`.
+//! **Lock order:** a slot; then the registry of threads; then a thread's `inner`.
 
 mod collector;
 mod procedures;
@@ -74,7 +74,7 @@ struct Holder {
 
 /// The state of one kind of policy. Without a holder the built-in policy decides.
 #[derive(Debug, Default)]
-struct Seat {
+struct PolicySlot {
     holder: Option<Holder>,
     /// Why the last policy was dismissed.
     dismissal: Option<String>,
@@ -84,7 +84,7 @@ struct Seat {
     statistics: Statistics,
 }
 
-impl Seat {
+impl PolicySlot {
     fn holder_if(&mut self, thread: &Arc<LispThread>) -> Option<&mut Holder> {
         self.holder.as_mut().filter(|holder| Arc::ptr_eq(&holder.thread, thread))
     }
@@ -111,49 +111,49 @@ enum Question {
 /// The policies of both kinds, which the [watchdog](super::watchdog) supervises.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
-    seats: [Mutex<Seat>; KINDS.len()],
+    slots: [Mutex<PolicySlot>; KINDS.len()],
     /// The events for the scheduler's policy.
     pub(crate) notes: Arc<Notes>,
 }
 
 impl Policies {
-    fn seat(&self, kind: Kind) -> &Mutex<Seat> {
-        &self.seats[kind as usize]
+    fn slot(&self, kind: Kind) -> &Mutex<PolicySlot> {
+        &self.slots[kind as usize]
     }
 
     /// Installs a policy whose thread has not begun. Dismisses the one before.
     fn install(&self, kernel: &Kernel, kind: Kind, thread: &Arc<LispThread>, patience: Duration) {
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        let mut seat = lock(self.seat(kind));
-        self.vacate(kernel, kind, &mut seat, None);
+        let mut slot = lock(self.slot(kind));
+        self.vacate(kernel, kind, &mut slot, None);
         thread.make_policy(true);
-        seat.holder = Some(Holder { thread: Arc::clone(thread), patience_ns, asked_ns: None });
-        seat.dismissal = None;
+        slot.holder = Some(Holder { thread: Arc::clone(thread), patience_ns, asked_ns: None });
+        slot.dismissal = None;
         match kind {
             Kind::Scheduler => {
                 self.notes.want(true);
                 kernel.calls.measure(true);
             }
             Kind::Collector => {
-                seat.statistics = kernel.heap.statistics();
-                seat.ask();
+                slot.statistics = kernel.heap.statistics();
+                slot.ask();
             }
         }
-        drop(seat);
+        drop(slot);
         kernel.watchdog.wake();
     }
 
     /// Restores the built-in policy.
     fn remove(&self, kernel: &Kernel, kind: Kind) {
-        self.vacate(kernel, kind, &mut lock(self.seat(kind)), None);
+        self.vacate(kernel, kind, &mut lock(self.slot(kind)), None);
     }
 
     /// Removes the holder and cancels its orders. The thread reports `why` when it ends, and
     /// `(policies)` returns it.
-    fn vacate(&self, kernel: &Kernel, kind: Kind, seat: &mut Seat, why: Option<String>) {
-        let Some(Holder { thread, .. }) = seat.holder.take() else { return };
+    fn vacate(&self, kernel: &Kernel, kind: Kind, slot: &mut PolicySlot, why: Option<String>) {
+        let Some(Holder { thread, .. }) = slot.holder.take() else { return };
         thread.make_policy(false);
-        seat.rows = Arc::default();
+        slot.rows = Arc::default();
         match kind {
             Kind::Scheduler => {
                 self.notes.want(false);
@@ -164,10 +164,10 @@ impl Policies {
             }
             Kind::Collector => kernel.heap.take_orders_back(),
         }
-        lock(&thread.inner).last_words = why
+        lock(&thread.inner).final_message = why
             .as_ref()
             .map(|why| format!("{kind} policy: {why}; the built-in policy decides again"));
-        seat.dismissal = why;
+        slot.dismissal = why;
         // Ended at once: a thread that does not answer gets no time for its `dynamic-wind`
         // procedures.
         thread.request(REQUEST_ABANDON);
@@ -177,38 +177,38 @@ impl Policies {
     /// Called when a thread has ended that may be a policy's.
     pub(crate) fn ended(&self, kernel: &Kernel, thread: &Arc<LispThread>) {
         for kind in KINDS {
-            let mut seat = lock(self.seat(kind));
-            if seat.holder_if(thread).is_some() {
-                self.vacate(kernel, kind, &mut seat, Some("its thread has ended".to_owned()));
+            let mut slot = lock(self.slot(kind));
+            if slot.holder_if(thread).is_some() {
+                self.vacate(kernel, kind, &mut slot, Some("its thread has ended".to_owned()));
             }
         }
     }
 
     /// The question for the thread; `None` if it is not the policy's thread.
     fn question(&self, kind: Kind, thread: &Arc<LispThread>) -> Option<Question> {
-        let mut seat = lock(self.seat(kind));
-        let holder = seat.holder_if(thread)?;
+        let mut slot = lock(self.slot(kind));
+        let holder = slot.holder_if(thread)?;
         if holder.asked_ns.is_none() {
             return Some(Question::None);
         }
         if kind == Kind::Collector {
-            return Some(Question::Collection(seat.statistics));
+            return Some(Question::Collection(slot.statistics));
         }
-        if seat.rows.is_empty() {
-            seat.rows = Arc::new(self.notes.take());
+        if slot.rows.is_empty() {
+            slot.rows = Arc::new(self.notes.take());
         }
-        Some(Question::Threads(Arc::clone(&seat.rows)))
+        Some(Question::Threads(Arc::clone(&slot.rows)))
     }
 
     /// Records that the policy has read the question.
-    fn told(&self, kind: Kind) {
-        lock(self.seat(kind)).rows = Arc::default();
+    fn record_read(&self, kind: Kind) {
+        lock(self.slot(kind)).rows = Arc::default();
     }
 
     /// Carries out the thread's answer; `false` if no question was pending.
     fn answer(&self, kind: Kind, thread: &Arc<LispThread>, carry_out: impl FnOnce()) -> bool {
-        let mut seat = lock(self.seat(kind));
-        let asked = seat.holder_if(thread).and_then(|holder| holder.asked_ns.take());
+        let mut slot = lock(self.slot(kind));
+        let asked = slot.holder_if(thread).and_then(|holder| holder.asked_ns.take());
         if asked.is_some() {
             carry_out();
         }
@@ -218,7 +218,7 @@ impl Policies {
     /// Called at intervals: asks the scheduler's policy about threads with events.
     pub(super) fn tick(&self, kernel: &Kernel) {
         if self.notes.are_wanted() && !self.notes.is_empty() {
-            lock(self.seat(Kind::Scheduler)).ask();
+            lock(self.slot(Kind::Scheduler)).ask();
             kernel.watchdog.wake();
         }
     }
@@ -228,12 +228,12 @@ impl Policies {
     pub(super) fn collected(&self, kernel: &Kernel, stood: Duration) {
         let stood_ns = stood.as_nanos() as u64;
         for kind in KINDS {
-            let mut seat = lock(self.seat(kind));
-            let Some(holder) = &mut seat.holder else { continue };
+            let mut slot = lock(self.slot(kind));
+            let Some(holder) = &mut slot.holder else { continue };
             holder.asked_ns = holder.asked_ns.map(|since_ns| since_ns.saturating_add(stood_ns));
             if kind == Kind::Collector {
-                seat.statistics = kernel.heap.statistics();
-                seat.ask();
+                slot.statistics = kernel.heap.statistics();
+                slot.ask();
                 kernel.watchdog.wake();
             }
         }
@@ -245,14 +245,14 @@ impl Policies {
     }
 
     fn watch_over(&self, kernel: &Kernel, kind: Kind) -> Option<u64> {
-        let mut seat = lock(self.seat(kind));
-        let holder = seat.holder.as_ref()?;
+        let mut slot = lock(self.slot(kind));
+        let holder = slot.holder.as_ref()?;
         let ends_ns = holder.asked_ns?.saturating_add(holder.patience_ns);
         if monotonic_ns() < ends_ns {
             return Some(ends_ns);
         }
         let patience = Duration::from_nanos(holder.patience_ns);
-        self.vacate(kernel, kind, &mut seat, Some(format!("no answer within {patience:?}")));
+        self.vacate(kernel, kind, &mut slot, Some(format!("no answer within {patience:?}")));
         None
     }
 }

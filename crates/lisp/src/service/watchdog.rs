@@ -75,6 +75,6 @@ impl Watchdog {
     /// The service's microprocess.
     #[cfg(test)]
     pub(crate) fn microprocess(&self) -> Microprocess {
-        (*lock(&self.microprocess)).expect("the system is booted")
+        (*lock(&self.microprocess)).expect("the system has booted")
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn value(m: &mut Mutator, element: Element) -> Result<Value> {
 
 #[cold]
 fn torn() -> Raise {
-    let words = "shared-vector-ref: nodes wrote this element at once; write it under a lock";
+    let words = "shared-vector-ref: several nodes wrote this element at the same time; write it under a lock";
     Raise::error(words, Vec::new())
 }
 
@@ -73,7 +73,7 @@ mod tests {
     use kyocho_heap::value::Value;
 
     #[test]
-    fn what_is_shared_comes_back_and_what_nobody_wrote_is_an_error() {
+    fn elements_convert_back_to_values_and_invalid_ones_are_errors() {
         let heap = Heap::new(Limits::default()).unwrap();
         let mut m = Mutator::new(heap, ThreadContext::default());
         let integers = [0, -1, Value::FIXNUM_MAX, Value::FIXNUM_MIN].map(Value::fixnum);

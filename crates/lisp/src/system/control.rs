@@ -107,7 +107,7 @@ fn next_form(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
             Some(Todo::Expand(form)) => {
                 let expand = || lock(&session.world).expand(&environment, &form);
                 let expanded = machine.apart(frame, count, expand);
-                machine.standing(frame, count, |m| source.put(&kernel, m, form, expanded))?;
+                machine.with_pauses(frame, count, |m| source.put(&kernel, m, form, expanded))?;
             }
         }
     }
@@ -115,7 +115,7 @@ fn next_form(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
 
 fn source_of_datum(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let environment = environment_argument(frame.get(1))?;
-    let datum = machine.standing(frame, count, |m| datum_of(m, frame.get(0)))?;
+    let datum = machine.with_pauses(frame, count, |m| datum_of(m, frame.get(0)))?;
     let source = Source::new(environment, VecDeque::from([Ok(datum)]));
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
 }
@@ -167,7 +167,7 @@ fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Con
 /// `(%source-of-imports list)`: the forms that `(environment import-set ...)` must run.
 fn source_of_imports(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let mut sets = Vec::new();
-    let list = machine.standing(frame, count, |m| datum_of(m, frame.get(0)))?;
+    let list = machine.with_pauses(frame, count, |m| datum_of(m, frame.get(0)))?;
     let mut rest = &list;
     while let DatumKind::Pair(set, others) = &*rest.kind {
         sets.push(set.clone());
@@ -176,7 +176,7 @@ fn source_of_imports(machine: &mut Machine, frame: Frame, count: usize) -> Resul
     let (kernel, session) = (machine.kernel()?, Arc::clone(&machine.thread()?.session));
     let made = machine.apart(frame, count, || lock(&session.world).environment_of(&sets));
     let (environment, forms) = made.map_err(Raise::syntax)?;
-    machine.standing(frame, count, |m| {
+    machine.with_pauses(frame, count, |m| {
         m.keeping(&[], |m| {
             let items = kernel.compile_forms(m, forms, Span::default())?;
             let source = Source::of_items(environment, items);

@@ -126,7 +126,7 @@ fn lines_of(machine: &Machine) -> Vec<String> {
 
 impl LispThread {
     /// Answers the requests for a backtrace of this thread, whose machine is stopped.
-    pub(crate) fn tell_watchers(&self, machine: &Machine) {
+    pub(crate) fn answer_backtrace_requests(&self, machine: &Machine) {
         let watchers = core::mem::take(&mut lock(&self.inner).watchers);
         for watcher in watchers {
             lock(&watcher.inner).callers = Some(lines_of(machine));

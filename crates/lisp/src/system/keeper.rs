@@ -44,12 +44,12 @@ struct Service {
 }
 
 /// Reports the end of a service, however it ends.
-struct LastWord {
+struct EndReport {
     service: Arc<Service>,
     has_returned: bool,
 }
 
-impl Drop for LastWord {
+impl Drop for EndReport {
     fn drop(&mut self) {
         // There is room, because only one instance runs at a time.
         let _ = self.service.ended.try_send(self.has_returned);
@@ -58,7 +58,7 @@ impl Drop for LastWord {
 
 impl Service {
     fn start(self: &Arc<Self>) -> io::Result<()> {
-        let last = LastWord { service: Arc::clone(self), has_returned: false };
+        let last = EndReport { service: Arc::clone(self), has_returned: false };
         let builder = Builder::new().name(&*self.name).stack_bytes(SERVICE_STACK_BYTES);
         let run = move || {
             let mut last = last;

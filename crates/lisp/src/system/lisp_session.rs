@@ -143,10 +143,10 @@ impl LispSession {
     }
 
     /// Registers a gate server, to be closed when the session ends.
-    pub(crate) fn closes(&self, desk: &Arc<Desk>) {
-        let mut desks = lock(&self.desks);
-        desks.retain(|desk| desk.strong_count() > 0);
-        desks.push(Arc::downgrade(desk));
+    pub(crate) fn close_at_end(&self, queue: &Arc<CallQueue>) {
+        let mut gate_servers = lock(&self.gate_servers);
+        gate_servers.retain(|queue| queue.strong_count() > 0);
+        gate_servers.push(Arc::downgrade(queue));
     }
 
     /// Marks the values of locations that its environments name, and the last failure.
@@ -401,8 +401,8 @@ impl LispSession {
         let started = lock(&self.started);
         let wait = self.emptied.wait_while(started, |started| *started > 0);
         drop(wait.unwrap_or_else(PoisonError::into_inner));
-        let desks = core::mem::take(&mut *lock(&self.desks));
-        desks.iter().filter_map(Weak::upgrade).for_each(|desk| desk.close());
+        let gate_servers = core::mem::take(&mut *lock(&self.gate_servers));
+        gate_servers.iter().filter_map(Weak::upgrade).for_each(|queue| queue.close());
         kernel.forget(self.id);
         for port in self.ports.iter().flatten() {
             port.abandon();

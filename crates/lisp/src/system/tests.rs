@@ -273,7 +273,10 @@ fn reports_contain_position_cause_and_callers() {
     assert!(report.starts_with("test.scm:2:"), "{report}");
     assert!(report.contains("velocty") && report.contains("did you mean velocity?"), "{report}");
     // `%missing` exists, but not for programs.
-    assert!(!error("(missing 1)").to_string().contains("mean %"), "names of the system are not suggested");
+    assert!(
+        !error("(missing 1)").to_string().contains("mean %"),
+        "names of the system are not suggested"
+    );
     let report = error("(define (f x) x)\n(f 1 2)").to_string();
     assert!(report.contains("f takes 1 argument, got 2"), "{report}");
     let report = error("(list 1)\n(let ((x 1) (y)) x)").to_string();

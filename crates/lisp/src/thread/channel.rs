@@ -261,7 +261,7 @@ pub(crate) const fn messages_bytes(count: usize) -> usize {
 }
 
 /// Adds a message to a restored channel.
-pub(crate) fn furnish(value: Value, message: Value) {
+pub(crate) fn complete_restored(value: Value, message: Value) {
     if let Some(channel) = value.as_foreign::<ChannelObject>() {
         let mut state = lock(&channel.0);
         state.messages.push_back(message);

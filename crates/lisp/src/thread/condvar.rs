@@ -89,7 +89,7 @@ pub(crate) fn restored() -> Box<dyn ForeignObject> {
 }
 
 /// Completes a restored condition variable.
-pub(crate) fn furnish(value: Value, name: Value, specific: Value) {
+pub(crate) fn complete_restored(value: Value, name: Value, specific: Value) {
     if let Some(condvar) = value.as_foreign::<CondvarObject>() {
         let mut state = lock(&condvar.0);
         (state.name, state.specific) = (name, specific);

@@ -1,7 +1,7 @@
 //! Control procedures of threads: SRFI 18, priorities, and sleeping in the kernel.
 
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{LispThread, RUNNING, STANDING, Status, ThreadObject};
+use crate::thread::lisp_thread::{LispThread, READY, RUNNING, Status, ThreadObject};
 use crate::thread::mutex::exception;
 use crate::thread::wait::{OnThread, duration_of, until};
 use crate::thread::{ThreadContext, runner};
@@ -161,7 +161,7 @@ fn threads(machine: &mut Machine) -> Result {
             Value::fixnum(count.load(Ordering::Relaxed).min(i64::MAX as u64 >> 4) as i64)
         };
         let (taken, ran) = (number(&thread.taken), number(&thread.ran_ns));
-        let runs = matches!(thread.state.load(Ordering::Acquire), RUNNING | STANDING);
+        let runs = matches!(thread.state.load(Ordering::Acquire), RUNNING | READY);
         let id = Value::fixnum(thread.id as i64);
         let title = machine.mutator.string(&thread.title())?;
         let fields = [id, object, waits_for, taken, ran, Value::boolean(runs), title];
@@ -336,7 +336,7 @@ pub(super) fn withdraw(object: Value, me: &Arc<LispThread>) {
 /// The exception for joining a thread that ended with an unhandled exception.
 fn uncaught(machine: &mut Machine, reason: Value) -> Raise {
     let kind = condition::UNCAUGHT;
-    let message = "the thread ended by an exception that nobody handled";
+    let message = "the thread ended with an unhandled exception";
     match condition::make(&mut machine.mutator, kind, message, &[reason]) {
         Some(payload) => {
             Raise::new(kyocho_heap::raise::Cause::Object { payload, continuable: false })

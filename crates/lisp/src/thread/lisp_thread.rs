@@ -1,5 +1,5 @@
 //! A Lisp thread: its state as other threads see it, and its machine.
-#![expect(unsafe_code, reason = "the machine is reached by the rule that `safepoint` enforces")]
+#![expect(unsafe_code, reason = "access to the machine follows the rule that `safepoint` enforces")]
 
 use crate::system::kernel::lock;
 use crate::system::lisp_session::LispSession;
@@ -32,7 +32,7 @@ pub(crate) const REQUEST_ABANDON: u32 = 1 << 4;
 pub(crate) const REQUEST_BACKTRACE: u32 = 1 << 5;
 
 /// Between two steps, and runnable.
-pub(crate) const STANDING: u8 = 0;
+pub(crate) const READY: u8 = 0;
 /// Running a step.
 pub(crate) const RUNNING: u8 = 1;
 /// Running a step, in a raw kernel call or long work that accesses nothing of Lisp.
@@ -91,7 +91,7 @@ pub(crate) struct Inner {
     /// What it waits for, in words for the report of a deadlock.
     pub(crate) waits_for: Option<&'static str>,
     /// A message to its user after its end.
-    pub(crate) last_words: Option<String>,
+    pub(crate) final_message: Option<String>,
     pub(crate) priority: Priority,
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct LispThread {
     /// Time in raw kernel calls.
     pub(crate) outside_ns: AtomicU64,
     /// The value of `ran_ns` when it was last reported to a policy.
-    told_ns: AtomicU64,
+    reported_ns: AtomicU64,
     /// The priority level that a scheduler policy has set, or `UNPLACED`.
     placed: AtomicU8,
     /// Whether an event of it is to be reported to a policy.
@@ -180,7 +180,7 @@ impl LispThread {
             held: Mutex::new(None),
             requests: AtomicU32::new(0),
             terminated: AtomicBool::new(false),
-            state: AtomicU8::new(STANDING),
+            state: AtomicU8::new(READY),
             parked: AtomicBool::new(false),
             queued: AtomicBool::new(false),
             ticket: Ticket::default(),
@@ -194,7 +194,7 @@ impl LispThread {
                 watchers: Vec::new(),
                 callers: None,
                 waits_for: None,
-                last_words: None,
+                final_message: None,
                 priority: Priority::NORMAL,
             }),
             machine: UnsafeCell::new(None),
@@ -203,7 +203,7 @@ impl LispThread {
             taken: AtomicU64::new(0),
             ran_ns: AtomicU64::new(0),
             outside_ns: AtomicU64::new(0),
-            told_ns: AtomicU64::new(0),
+            reported_ns: AtomicU64::new(0),
             placed: AtomicU8::new(UNPLACED),
             noted: AtomicBool::new(false),
             woken: AtomicBool::new(false),
@@ -216,7 +216,7 @@ impl LispThread {
     /// One of three holds: the caller runs the thread's step, between `enter` and `leave`; the
     /// caller has stopped the world, and the thread's step is not outside; or the thread has not
     /// started. No other borrow of the machine exists.
-    #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
+    #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's contract")]
     pub(crate) unsafe fn machine(&self) -> &mut Option<Box<Machine>> {
         // SAFETY: by the caller's contract.
         unsafe { &mut *self.machine.get() }
@@ -312,7 +312,7 @@ impl LispThread {
 
     /// Its priority before its account's share is considered: the one set by a policy, otherwise
     /// its own.
-    pub(crate) fn standing(&self) -> Priority {
+    pub(crate) fn base_priority(&self) -> Priority {
         let placed = Priority::new(self.placed.load(Ordering::Acquire));
         placed.unwrap_or_else(|| lock(&self.inner).priority)
     }
@@ -320,14 +320,14 @@ impl LispThread {
     /// Moves it to the queue of that priority.
     pub(crate) fn take_place(&self) {
         if let Some(microprocess) = self.microprocess.get() {
-            microprocess.set_priority(self.standing());
+            microprocess.set_priority(self.base_priority());
         }
     }
 
     /// Its running time since the last call.
-    pub(crate) fn untold_ns(&self) -> u64 {
+    pub(crate) fn take_unreported_ns(&self) -> u64 {
         let ran_ns = self.ran_ns.load(Ordering::Relaxed);
-        ran_ns.saturating_sub(self.told_ns.swap(ran_ns, Ordering::Relaxed))
+        ran_ns.saturating_sub(self.reported_ns.swap(ran_ns, Ordering::Relaxed))
     }
 
     /// Whether there is a request for it, from Lisp or from outside. A wait in the kernel then

@@ -120,7 +120,7 @@ pub(crate) fn restored(abandoned: bool) -> Box<dyn ForeignObject> {
 }
 
 /// Completes a restored mutex.
-pub(crate) fn furnish(value: Value, name: Value, specific: Value) {
+pub(crate) fn complete_restored(value: Value, name: Value, specific: Value) {
     if let Some(mutex) = value.as_foreign::<MutexObject>() {
         let mut state = lock(&mutex.0);
         (state.name, state.specific) = (name, specific);

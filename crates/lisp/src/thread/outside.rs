@@ -5,7 +5,7 @@
 //!  step        publishes its roots; SAFE ──► call ──► RUNNING; world stopped? wait ──► withdraws them
 //!  collector                stops the world, does not wait for this step, marks the published roots
 //! ```
-#![expect(unsafe_code, reason = "what is handed over to the collector is a place without a lock")]
+#![expect(unsafe_code, reason = "the pointers published for the collector have no lock")]
 
 use crate::system::kernel::Kernel;
 use crate::system::statistics::Counted;

@@ -49,9 +49,9 @@ pub(crate) struct Runner {
     /// How often in succession a refill failed.
     starved: u32,
     /// Whether an out-of-memory error is raised if the current primitive fails once more.
-    tells: bool,
+    raises_error: bool,
     /// Whether the error has been raised, and its handler uses the reserve.
-    told: bool,
+    error_raised: bool,
 }
 
 /// Starts a thread whose machine exists.
@@ -66,7 +66,7 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Resul
         }
         inner.status = Status::Started;
     }
-    let priority = thread.standing();
+    let priority = thread.base_priority();
     let name = thread.name_outside();
     // The main threads of sessions do not count, so a user can always evaluate and end other
     // threads.
@@ -91,8 +91,8 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Resul
         awaits: None,
         exhausted: 0,
         starved: 0,
-        tells: false,
-        told: false,
+        raises_error: false,
+        error_raised: false,
     };
     let started = Builder::new().name(name).priority(priority).spawn_stackless(Box::new(runner));
     if started.is_err() {
@@ -217,8 +217,8 @@ impl Runner {
             Exit::Park => Some(Step::Park),
             Exit::ParkUntil(ns) => Some(Step::ParkUntil(Deadline::at_ns(ns))),
             Exit::Yield => Some(Step::Yield),
-            Exit::Uncaught if self.has_last_deeds(thread, machine) => {
-                self.report_unheard(thread, machine);
+            Exit::Uncaught if self.runs_after_procedures(thread, machine) => {
+                self.report_unless_joined(thread, machine);
                 lock(&thread.inner).status = Status::Failing(machine.outcome().value());
                 self.unwind(thread, machine);
                 None
@@ -231,12 +231,12 @@ impl Runner {
     fn serve_requests(&mut self, thread: &Arc<LispThread>, machine: &mut Machine) -> Option<Step> {
         let requests = thread.requests.swap(0, Ordering::AcqRel);
         if requests & REQUEST_BACKTRACE != 0 {
-            thread.tell_watchers(machine);
+            thread.answer_backtrace_requests(machine);
         }
         if requests & REQUEST_ABANDON != 0 {
             self.terminating = true;
             withdraw(machine, thread);
-            machine.come_to(Value::UNSPECIFIED);
+            machine.finish_as(Value::UNSPECIFIED);
             return Some(self.end(thread, machine, Exit::Finished));
         }
         if requests & REQUEST_TERMINATE != 0 && !self.terminating {
@@ -261,7 +261,7 @@ impl Runner {
 
     /// Whether the thread, whose exception has no handler, still runs `after` procedures. Those of
     /// a session's main thread are left to the debugger.
-    fn has_last_deeds(&self, thread: &Arc<LispThread>, machine: &Machine) -> bool {
+    fn runs_after_procedures(&self, thread: &Arc<LispThread>, machine: &Machine) -> bool {
         let winds = !machine.mutator.context.winders.is_nil();
         winds && !self.terminating && !thread.session.is_main(thread)
     }
@@ -284,7 +284,7 @@ impl Runner {
             thread.session.finish(Ended::Exit(code));
         }
         if exit == Exit::Uncaught && !self.terminating {
-            self.report_unheard(thread, machine);
+            self.report_unless_joined(thread, machine);
         }
         mutex::abandon(machine, thread);
         if machine.has_shared_locks {
@@ -301,7 +301,7 @@ impl Runner {
         if self.terminating {
             kernel.watchdog.has_ended(thread);
         }
-        let (joiners, last_words) = {
+        let (joiners, final_message) = {
             let mut inner = lock(&thread.inner);
             // A thread that joins this one may start another in its place.
             retire(&kernel, thread);
@@ -313,12 +313,12 @@ impl Runner {
                 (_, Exit::Uncaught) => Status::Uncaught(outcome),
                 _ => Status::Terminated,
             };
-            (core::mem::take(&mut inner.joiners), inner.last_words.take())
+            (core::mem::take(&mut inner.joiners), inner.final_message.take())
         };
         // No other thread waits for this step any more, and it uses no values, so it need not go
         // outside Lisp for this.
-        if let Some(words) = last_words {
-            thread.session.port(Role::Error).tell(&words);
+        if let Some(words) = final_message {
+            thread.session.port(Role::Error).write_line_outside(&words);
         }
         for joiner in joiners {
             joiner.wake();
@@ -335,14 +335,14 @@ impl Runner {
     /// Writes to standard error why a thread ended, unless a thread is joining it at this moment
     /// and gets the exception. A later join raises it again: reporting twice is better than not at
     /// all.
-    fn report_unheard(&self, thread: &Arc<LispThread>, machine: &mut Machine) {
+    fn report_unless_joined(&self, thread: &Arc<LispThread>, machine: &mut Machine) {
         let session = &thread.session;
         let is_heard = session.is_main(thread) || !lock(&thread.inner).joiners.is_empty();
         if is_heard || session.is_over() {
             return;
         }
         let report = Report::of_thread(thread, machine, machine.outcome().value());
-        machine.leave(|| session.port(Role::Error).tell(&report.to_string()));
+        machine.leave(|| session.port(Role::Error).write_line_outside(&report.to_string()));
     }
 
     /// The state for the debugger. Not kept after an out-of-memory error, because it would keep the

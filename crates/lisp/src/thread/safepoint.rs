@@ -9,7 +9,7 @@
 //! collector does not wait for it, and it waits for the collector when it returns.
 
 use crate::system::kernel::lock;
-use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING, WAITING};
+use crate::thread::lisp_thread::{LispThread, READY, RUNNING, SAFE, WAITING};
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,7 +68,7 @@ impl Threads {
             if !self.stopping.load(Ordering::SeqCst) {
                 return true;
             }
-            thread.state.store(STANDING, Ordering::Release);
+            thread.state.store(READY, Ordering::Release);
             let mut held = lock(&self.held);
             if self.stopping.load(Ordering::SeqCst) {
                 held.push(Microprocess::current());
@@ -80,7 +80,7 @@ impl Threads {
     /// Ends a step. The thread is runnable, or waits.
     #[inline]
     pub(crate) fn leave(&self, thread: &LispThread, waits: bool) {
-        thread.state.store(if waits { WAITING } else { STANDING }, Ordering::Release);
+        thread.state.store(if waits { WAITING } else { READY }, Ordering::Release);
     }
 
     /// Registers the caller to be unparked after the next collection.

@@ -262,7 +262,8 @@ impl Locked<'_> {
             Outcome::Given => {
                 let mut states = self.states.iter_mut().enumerate();
                 let given = states.find_map(|(i, state)| state.given_to(me).map(|it| (i, it)));
-                let (place, message) = given.expect("the message is in the channel where the ticket was claimed");
+                let (place, message) =
+                    given.expect("the message is in the channel where the ticket was claimed");
                 let receives = |case: &Case| {
                     case.place == place && matches!(case.operation, Operation::Receive(_))
                 };

@@ -12,7 +12,7 @@ fn error(text: &str) -> ReadError {
     loop {
         match reader.read() {
             Ok(Some(_)) => {}
-            Ok(None) => panic!("{text} has nothing wrong"),
+            Ok(None) => panic!("{text} has no error"),
             Err(error) => return error,
         }
     }

@@ -149,7 +149,7 @@ const TABLE: &[Procedure] = &[
         Ok(Control::Call(bottom, 0))
     }),
     Procedure::new("%uncaught", 1, Some(1), |m, frame, _| {
-        m.come_to(frame.get(0));
+        m.finish_as(frame.get(0));
         Ok(Control::Stop(Exit::Uncaught))
     }),
 ];

@@ -65,7 +65,7 @@ impl Machine {
     #[expect(
         clippy::too_many_lines,
         clippy::excessive_nesting,
-        reason = "one arm an instruction; the compiler makes a jump table of it"
+        reason = "one arm for each instruction, which the compiler turns into a jump table"
     )]
     pub(super) fn run_instructions(&mut self) -> Exit {
         let mut pc = self.pc;

@@ -16,7 +16,7 @@
 //! **Invariant:** after a step has been outside, it uses only values that the machine and the
 //! context keep. So [`Machine::outcome`] and [`Mutator::unrooted`] return values as [`Unrooted`]:
 //! the compiler rejects code that holds one across.
-#![expect(unsafe_code, reason = "the collector looks at a machine that its step has borrowed")]
+#![expect(unsafe_code, reason = "the collector reads a machine that its step has borrowed")]
 
 use crate::machine::Machine;
 use crate::machine::enter::slots_of;
@@ -41,7 +41,7 @@ impl HandOver {
     /// The mutator was not lent: the collector would not know how far the stack is used.
     pub fn of(context: &ThreadContext) -> Self {
         let machine =
-            context.lender.machine().expect("only a call whose frame the machine knows leaves");
+            context.lender.machine().expect("only a call whose frame is recorded goes outside");
         Self { context: NonNull::from(context), machine }
     }
 

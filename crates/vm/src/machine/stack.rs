@@ -165,7 +165,7 @@ impl Stack {
     }
 }
 
-#[expect(unsafe_code, reason = "reading a word of our own stack while the machine stands")]
+#[expect(unsafe_code, reason = "reading a word of the stack while the machine is stopped")]
 fn word_of(word: &UnsafeCell<u64>) -> u64 {
     // SAFETY: the machine that owns the stack is not running an instruction, so nothing writes to
     // it.

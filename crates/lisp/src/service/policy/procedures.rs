@@ -37,7 +37,7 @@ fn permit(machine: &Machine, who: &str) -> Result<()> {
     if account.bounds().operator {
         return Ok(());
     }
-    let message = format!("{who}: {} is no operator of the system", account.name());
+    let message = format!("{who}: {} is not an operator of the system", account.name());
     Err(Raise::error(message, Vec::new()))
 }
 
@@ -65,8 +65,8 @@ fn policies(machine: &mut Machine) -> Result {
     let mut list = Value::NIL;
     for kind in KINDS.into_iter().rev() {
         let (number, why) = {
-            let seat = lock(kernel.policies.seat(kind));
-            (seat.holder.as_ref().map(|holder| holder.thread.id), seat.dismissal.clone())
+            let slot = lock(kernel.policies.slot(kind));
+            (slot.holder.as_ref().map(|holder| holder.thread.id), slot.dismissal.clone())
         };
         let number = number.map_or(Value::FALSE, |number| Value::fixnum(number as i64));
         let why = match why {
@@ -95,7 +95,7 @@ fn await_question(machine: &mut Machine, frame: Frame, _: usize) -> Result<Contr
             collector::question(machine, &sums, kernel.heap.limits().bytes_max)?
         }
     };
-    kernel.policies.told(kind);
+    kernel.policies.record_read(kind);
     Ok(Control::Value(question))
 }
 
@@ -133,5 +133,5 @@ fn answer(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
 }
 
 fn no_policy() -> Raise {
-    Raise::error("the thread is no policy that was asked something", Vec::new())
+    Raise::error("the thread is not a policy with a pending question", Vec::new())
 }

@@ -71,9 +71,9 @@ impl Notes {
     pub(super) fn take(&self) -> Vec<Row> {
         let mut threads = lock(&self.threads);
         let count = threads.len().min(ROWS_MAX);
-        let told: Vec<_> = threads.drain(..count).collect();
+        let reported: Vec<_> = threads.drain(..count).collect();
         drop(threads);
-        told.iter().map(Row::of).collect()
+        reported.iter().map(Row::of).collect()
     }
 }
 
@@ -91,7 +91,7 @@ impl Row {
             true => "blocked",
             false => "ready",
         };
-        let (ran_ns, account) = (thread.untold_ns(), Arc::clone(&thread.session.account));
+        let (ran_ns, account) = (thread.take_unreported_ns(), Arc::clone(&thread.session.account));
         Self { number: thread.id, account, state, ran_ns, own }
     }
 }

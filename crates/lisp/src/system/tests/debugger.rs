@@ -54,7 +54,10 @@ fn the_failed_operation_is_repeated() {
         let (mut a, page) = open(&system, &ada);
         assert!(eval(&mut a, "(list missing (also-missing 20))").contains("missing"));
         assert_eq!(eval(&mut a, "(define missing 1)"), "");
-        assert!(eval(&mut a, "(retry)").contains("also-missing"), "it continues to the next failure");
+        assert!(
+            eval(&mut a, "(retry)").contains("also-missing"),
+            "it continues to the next failure"
+        );
         eval(&mut a, "(define (also-missing x) (* 2 x))");
         assert_eq!(eval(&mut a, "(retry)"), "(1 40)");
         let nothing = "; nothing has failed that is kept\n";

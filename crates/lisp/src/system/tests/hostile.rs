@@ -185,7 +185,7 @@ fn symbols_are_charged_to_the_account_that_makes_them() {
 }
 
 #[test]
-fn a_regular_expression_does_not_run_away() {
+fn an_exponential_regular_expression_can_be_interrupted() {
     can_be_stopped(
         "(import (srfi 115)) 'ready",
         &[
@@ -207,7 +207,7 @@ fn looking_up_a_host_can_be_ended() {
         }
         let ended = "(thread-terminate! t) (guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! t))";
         assert_eq!(eval(&mut a, ended), "ended");
-        assert_eq!(ada.usage().sockets, 1, "it goes on, and counts");
+        assert_eq!(ada.usage().sockets, 1, "it continues, and is counted");
         silence::end();
         while ada.usage().sockets > 0 {
             nap();

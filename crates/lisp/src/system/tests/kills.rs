@@ -76,7 +76,7 @@ struct Surroundings {
     certificate: String,
     key: String,
     /// A port that never answers.
-    deaf: u16,
+    silent: u16,
     /// One is never written, the other never read.
     _pipes: [File; 2],
     _crowd: (Socket, Vec<TcpStream>),
@@ -98,15 +98,15 @@ impl Surroundings {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         let crowd = crowd();
-        let deaf = crowd.0.local_addr().unwrap().as_socket().unwrap().port();
-        Self { folder, certificate, key, deaf, _pipes: pipes, _crowd: crowd }
+        let silent = crowd.0.local_addr().unwrap().as_socket().unwrap().port();
+        Self { folder, certificate, key, silent, _pipes: pipes, _crowd: crowd }
     }
 
     fn fill(&self, text: &str) -> String {
         text.replace("$folder", &self.folder.display().to_string())
             .replace("$certificate", &self.certificate)
             .replace("$key", &self.key)
-            .replace("$deaf", &self.deaf.to_string())
+            .replace("$silent", &self.silent.to_string())
     }
 }
 
@@ -172,9 +172,9 @@ fn find(system: &System, name: &str) -> Option<Arc<LispThread>> {
 /// Kills a thread in a state in one of the ways, in a session of its own, of which nothing remains.
 fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str)) {
     let &(name, at, before, body) = state;
-    let told = format!("{name}, {}", way.0);
+    let title = format!("{name}, {}", way.0);
     // Written directly, not through the test harness, so that it is visible if the test hangs.
-    let _ = writeln!(std::io::stderr(), "{told}");
+    let _ = writeln!(std::io::stderr(), "{title}");
     // Only the victim that is to run out of memory has a bound. Collections could delay the others
     // on a slow host, and their last procedures could run into the time limit.
     let lacks = Bounds { memory_bytes_max: 32 << 20, ..Bounds::NONE };
@@ -184,14 +184,14 @@ fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str))
     assert_eq!(eval(&mut session, TOOLS), "ready");
     silence::begin();
     let begun = eval(&mut session, &place.fill(before));
-    assert!(!begun.contains("error"), "{told}: {begun}");
+    assert!(!begun.contains("error"), "{title}: {begun}");
     let begun =
         eval(&mut session, &place.fill(&format!("(define victim (victim-of (lambda () {body})))")));
-    assert_eq!(begun, "", "{told}");
-    let victim = find(system, "victim").unwrap_or_else(|| panic!("{told}: {}", page.text()));
+    assert_eq!(begun, "", "{title}");
+    let victim = find(system, "victim").unwrap_or_else(|| panic!("{title}: {}", page.text()));
     // A thread without memory cannot evaluate; but when it takes memory it is in the intended
     // state.
-    let is_alive = || assert!(find(system, "victim").is_some(), "{told}: {}", page.text());
+    let is_alive = || assert!(find(system, "victim").is_some(), "{title}: {}", page.text());
     while at != Shortage && eval(&mut session, "inside") == "#f" {
         is_alive();
         nap();
@@ -205,25 +205,25 @@ fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str))
     if way.1.is_empty() {
         victim.microprocess.get().unwrap().kill().unwrap();
     } else {
-        assert!(!eval(&mut session, way.1).contains("error"), "{told}");
+        assert!(!eval(&mut session, way.1).contains("error"), "{title}");
     }
     let left = Arc::downgrade(&victim);
     drop(victim);
-    assert_eq!(eval(&mut session, "(ended)"), "(terminated abandoned 1)", "{told}");
+    assert_eq!(eval(&mut session, "(ended)"), "(terminated abandoned 1)", "{title}");
     session.flush_output();
-    assert!(!page.text().contains("in thread"), "{told}: {}", page.text());
+    assert!(!page.text().contains("in thread"), "{title}: {}", page.text());
     if body.contains("silent.test") {
         silence::end();
     }
     // The object that it waited for still exists, and its queue no longer contains the thread.
-    assert_eq!(eval(&mut session, "(set! victim #f)"), "", "{told}");
+    assert_eq!(eval(&mut session, "(set! victim #f)"), "", "{title}");
     for _ in 0..LOOKS_MAX {
         if left.strong_count() == 0 {
             break;
         }
         assert_eq!(eval(&mut session, "(gc) 'collected"), "collected");
     }
-    assert_eq!(left.strong_count(), 0, "{told}");
+    assert_eq!(left.strong_count(), 0, "{title}");
     drop(session);
     // Resources left open are closed when they are found to be garbage.
     while account.usage() != Usage::default() {

@@ -26,7 +26,7 @@ fn with_tools(system: &System) -> Session {
 }
 
 #[test]
-fn a_scheduler_in_lisp_decides_who_runs() {
+fn a_scheduler_in_lisp_decides_which_threads_run() {
     // On one virtual processor the thread with the lower priority gets almost nothing while the
     // other spins. Without the policy they take turns.
     within_watchdog(|| {
@@ -147,8 +147,8 @@ fn misbehave(session: &mut Session, kind: &str, body: &str, reason: &str) {
         "(install-policy! '{kind} (lambda (question) {body}) {seconds})
          (dismissal '{kind})"
     );
-    let told = last(session, &text);
-    assert!(told.contains(reason) && told.len() > 2, "{kind}: {body}: {told}");
+    let shown_text = last(session, &text);
+    assert!(shown_text.contains(reason) && shown_text.len() > 2, "{kind}: {body}: {shown_text}");
     let alive = "(thread-join! (spawn (lambda () (gc) (length (make-list 1000)))))";
     assert_eq!(last(session, alive), "1000", "{kind}: {body}");
 }
@@ -198,8 +198,8 @@ fn a_policy_ends_with_its_thread_its_session_and_its_successor() {
         assert!(number.parse::<u64>().is_ok(), "{number}");
         assert_eq!(last(&mut session, "(vector-ref (seat 'scheduler) 1)"), number);
         other.flush_output();
-        let told = page.text();
-        assert!(told.contains("scheduler policy: no answer within 50ms"), "{told}");
+        let shown_text = page.text();
+        assert!(shown_text.contains("scheduler policy: no answer within 50ms"), "{shown_text}");
         drop(other);
         assert_eq!(last(&mut session, "(dismissal 'scheduler)"), "\"its thread has ended\"");
     });
@@ -256,7 +256,7 @@ fn only_an_operator_may_install_policies() {
             ["(install-policy! 'scheduler (lambda (events) '()))", "(remove-policy! 'collector)"]
         {
             assert!(
-                eval(&mut session, text).ends_with("ada is no operator of the system"),
+                eval(&mut session, text).ends_with("ada is not an operator of the system"),
                 "{text}"
             );
         }

@@ -109,7 +109,7 @@ fn threads_without_a_name_are_named_after_their_procedure() {
 }
 
 #[test]
-fn a_session_defines_for_itself_alone() {
+fn definitions_are_visible_only_in_their_session() {
     two(|system, ada, bob| {
         let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
         assert_eq!(eval(&mut a, "(define x 1) (define (car l) 'mine) (car '(2))"), "mine");
@@ -221,7 +221,7 @@ pub(super) fn interrupted(
 }
 
 #[test]
-fn a_deadlock_is_one_of_a_session() {
+fn deadlocks_are_detected_for_each_session() {
     two(|system, ada, bob| {
         let ((a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
         let loops = a.handle();

@@ -50,12 +50,12 @@ impl Runner {
         let begin_ns = monotonic_ns();
         let floor_ns = self.kernel.shares.begin_step();
         let account = &thread.session.account;
-        let standing = thread.standing();
+        let base = thread.base_priority();
         // A policy keeps its priority whatever its account has used, because it decides for all
         // users.
         let place = match thread.is_policy() {
-            true => standing,
-            false => account.priority_within_share(standing, floor_ns),
+            true => base,
+            false => account.priority_within_share(base, floor_ns),
         };
         if changes_place(place) {
             return Step::Yield;
@@ -65,7 +65,7 @@ impl Runner {
         if matches!(step, Step::Park | Step::ParkUntil(_)) {
             // When it is woken, its account may have lost its lead. So it is queued at its full
             // priority until it can check.
-            changes_place(thread.standing());
+            changes_place(thread.base_priority());
         }
         step
     }

@@ -32,9 +32,10 @@ impl Runner {
     /// Called when the machine has stopped: updates whether the error has been raised, and whether
     /// the machine may use the reserve.
     pub(super) fn note_shortage(&mut self, thread: &LispThread, machine: &mut Machine, exit: Exit) {
-        self.told |= core::mem::take(&mut machine.has_raised_out_of_memory) && self.tells;
+        self.error_raised |=
+            core::mem::take(&mut machine.has_raised_out_of_memory) && self.raises_error;
         if exit != Exit::Exhausted {
-            self.tells = false;
+            self.raises_error = false;
             self.exhausted = 0;
             machine.out_of_memory_is_final = false;
             let spends = &mut machine.mutator.spends_reserve;
@@ -49,24 +50,24 @@ impl Runner {
         thread: &Arc<LispThread>,
         machine: &mut Machine,
     ) -> Option<Step> {
-        if let Some(step) = self.put_off(thread) {
+        if let Some(step) = self.delay_step(thread) {
             return Some(step);
         }
         self.exhausted += 1;
         thread.taken.store(machine.mutator.taken_cells(), Ordering::Relaxed);
         // While other threads have more, memory may become free when they get the error.
         let is_exhausted = self.kernel.is_exhausted(thread);
-        let is_told = is_exhausted && self.kernel.is_greediest(thread);
+        let raises_now = is_exhausted && self.kernel.is_greediest(thread);
         let bounded = thread.session.account.is_bounded();
         let tries = if bounded { BOUNDED_TRIES_MAX } else { EXHAUSTED_MAX };
-        machine.out_of_memory_is_final = self.exhausted >= tries || is_told;
+        machine.out_of_memory_is_final = self.exhausted >= tries || raises_now;
         // After the error the handlers of this thread may use the reserve, without a second error.
         // Other threads share what is left.
-        self.tells = is_told;
+        self.raises_error = raises_now;
         if is_exhausted {
             thread.session.forget_failure();
         }
-        machine.mutator.spends_reserve = is_exhausted && !is_told;
+        machine.mutator.spends_reserve = is_exhausted && !raises_now;
         let worth_it = !machine.out_of_memory_is_final || self.exhausted == 1;
         worth_it.then(|| self.after_collection())
     }
@@ -74,7 +75,7 @@ impl Runner {
     /// Delays the next step if the thread's account has reached its own bound and has just had a
     /// collection for that reason. Otherwise one user without memory could stop all threads again
     /// and again.
-    fn put_off(&self, thread: &LispThread) -> Option<Step> {
+    fn delay_step(&self, thread: &LispThread) -> Option<Step> {
         let account = &thread.session.account;
         if !account.is_bounded() {
             return None;
@@ -149,16 +150,16 @@ impl Runner {
         if kernel.is_exhausted(thread) {
             thread.session.forget_failure();
             // The thread that has taken most gets the error; the others share what is left.
-            if !self.told && kernel.is_greediest(thread) {
+            if !self.error_raised && kernel.is_greediest(thread) {
                 return self.after_out_of_memory(thread, machine);
             }
             want = want.min(cells.max(SHORT_CELLS));
         } else {
-            self.told = false;
+            self.error_raised = false;
         }
         machine.mutator.set_want(want.max(CELLS_MIN));
         let words = machine.mutator.cells.words();
-        let ask = Ask { need: cells, want };
+        let ask = CellRequest { need: cells, want };
         if thread.refill.swap(NOT_ASKED, Ordering::AcqRel) == STARVED {
             return self.after_out_of_memory(thread, machine);
         }
@@ -184,7 +185,7 @@ impl Runner {
         thread: &Arc<LispThread>,
         machine: &mut Machine,
     ) -> Option<Step> {
-        if let Some(step) = self.put_off(thread) {
+        if let Some(step) = self.delay_step(thread) {
             return Some(step);
         }
         self.starved += 1;
@@ -197,8 +198,8 @@ impl Runner {
             return Some(self.after_collection());
         }
         self.starved = 0;
-        if core::mem::replace(&mut self.told, true) {
-            machine.come_to(self.kernel.out_of_memory);
+        if core::mem::replace(&mut self.error_raised, true) {
+            machine.finish_as(self.kernel.out_of_memory);
             return Some(self.end(thread, machine, Exit::Uncaught));
         }
         thread.requests.fetch_or(REQUEST_OUT_OF_MEMORY, Ordering::AcqRel);

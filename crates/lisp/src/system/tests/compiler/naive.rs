@@ -139,6 +139,6 @@ fn primitive(name: &str, arguments: &[Value]) -> Value {
         ("<", [a, b]) => Value::Boolean(a < b),
         ("=", [a, b]) => Value::Boolean(a == b),
         (">=", [a, b]) => Value::Boolean(a >= b),
-        _ => panic!("{name} is not used so"),
+        _ => panic!("{name} has unexpected arguments"),
     }
 }

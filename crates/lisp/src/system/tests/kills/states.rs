@@ -213,7 +213,7 @@ pub(super) const STATES: &[State] = &[
         "(program-wait (car (car started)))",
     ),
     ("accepts", Host, "(define l (tcp-listen \"127.0.0.1\" 0))", "(socket-accept l)"),
-    ("connects", Host, "", "(tcp-connect \"127.0.0.1\" $deaf)"),
+    ("connects", Host, "", "(tcp-connect \"127.0.0.1\" $silent)"),
     ("looks-a-host-up", Host, "", "(tcp-connect \"silent.test\" 80)"),
     ("receives-by-tcp", Host, TCP, "(read-char (socket-input-port client))"),
     (
