@@ -50,7 +50,7 @@ pub struct Options {
     pub cell_cache: CellCache,
     /// The heap.
     pub heap: Limits,
-    /// Most frames of the evaluator.
+    /// Maximum number of frames of the evaluator.
     pub frames_max: usize,
 }
 

@@ -22,7 +22,7 @@ const SAMPLED_BELOW_CELLS: usize = 512;
 const SAMPLE: u64 = 16;
 /// A hundred times the duration of a message.
 const OUTLIER: Duration = Duration::from_micros(20);
-/// Most requests until an object of two cells finds two adjacent ones.
+/// Maximum number of requests until an object of two cells finds two adjacent ones.
 const OBJECT_REQUESTS_MAX: usize = 8;
 
 /// The cost of taking cells so far.

@@ -148,7 +148,7 @@ pub struct Account {
     virtual_ns: AtomicU64,
 }
 
-/// Most memory kept for small requests of an account that has used up the rest, so that its
+/// Maximum memory kept for small requests of an account that has used up the rest, so that its
 /// handlers can run.
 const RESERVE_BYTES_MAX: usize = 8 << 20;
 

@@ -100,7 +100,7 @@ impl fmt::Display for CellCache {
 /// Sizes and limits of a heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most bytes of blocks in use.
+    /// Maximum number of bytes of blocks in use.
     pub bytes_max: usize,
     /// Bytes to be taken before the first collection is requested.
     pub first_collection_bytes: usize,
@@ -110,9 +110,9 @@ pub struct Limits {
     /// Bytes that are resident from the start, if the host supports that. A program's first cells
     /// then cause no page faults.
     pub resident_bytes: usize,
-    /// Most entries of a marker's stack.
+    /// Maximum number of entries of a marker's stack.
     pub mark_stack_max: usize,
-    /// Most helpers that may mark at a time.
+    /// Maximum number of helpers that may mark at a time.
     pub helpers_max: usize,
     /// Objects that a marker scans between two checks whether other markers need work.
     pub shared_every: usize,

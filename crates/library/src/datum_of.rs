@@ -9,18 +9,20 @@ use kyocho_heap::text::bytes;
 use kyocho_heap::value::Value;
 use kyocho_syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
 
-/// Most levels of nesting in an argument of `eval`. The length of lists is not limited.
+/// Maximum number of levels of nesting in an argument of `eval`. The length of lists is not
+/// limited.
 const NESTING_MAX: usize = 100_000;
-/// Most steps of the conversion, two for each part. Ends the conversion of circular data.
+/// Maximum number of steps of the conversion, two for each part. Ends the conversion of circular
+/// data.
 const STEPS_MAX: usize = 20_000_000;
 
 enum Step {
     Convert(Value),
-    /// The rest of a list, after so many items that are on the result stack.
+    /// The rest of a list, after the items that are on the result stack.
     Rest(Value, usize),
-    /// A list: so many items are on the result stack, below its tail.
+    /// A list: this many items are on the result stack, below its tail.
     List(usize),
-    /// A vector, of which so many elements are on the result stack.
+    /// A vector, of which this many elements are on the result stack.
     Elements(Value, usize),
 }
 

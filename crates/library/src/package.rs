@@ -22,9 +22,9 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use tar::EntryType;
 
-/// Most bytes of an unpacked archive, including its headers.
+/// Maximum number of bytes of an unpacked archive, including its headers.
 pub const BYTES_MAX: u64 = 32 << 20;
-/// Most files of an archive.
+/// Maximum number of files of an archive.
 pub const FILES_MAX: usize = 4096;
 /// The file that lists the libraries.
 const MANIFEST: &str = "package.scm";

@@ -379,7 +379,8 @@ pub(crate) fn permit_process(m: &Mutator, who: &'static str, what: &str) -> Resu
     permit(m, who, what)?;
     let own = session::with(&m.context, |own| own.is_none_or(|own| own.is_of_process));
     let refusal = || {
-        let reason = "all users of this server share it; only the user that runs the process may change it";
+        let reason =
+            "all users of this server share it; only the user that runs the process may change it";
         io::Error::new(io::ErrorKind::PermissionDenied, reason)
     };
     if own { Ok(()) } else { Err(file_error(who, what, &refusal())) }

@@ -19,7 +19,7 @@ use kyocho_heap::raise;
 use kyocho_heap::value::Value;
 use labels::Labels;
 
-/// Most bytes of one value's text.
+/// Maximum number of bytes of one value's text.
 pub const TEXT_BYTES_MAX: usize = 256 << 20;
 
 /// How to print.
@@ -116,7 +116,7 @@ pub(crate) fn to_text_in_parts(
     Ok(printed.is_ok().then_some(out))
 }
 
-/// Most bytes of a value's text in a message or at a prompt.
+/// Maximum number of bytes of a value's text in a message or at a prompt.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// The text of `value` as `write` prints it, or a note that it is too long: for messages.

@@ -16,9 +16,9 @@ use kyocho_vm::machine::condition::{
 };
 use kyocho_vm::machine::trace::TraceEntry;
 
-/// Most callers in a report.
+/// Maximum number of callers in a report.
 const ENTRIES_MAX: usize = 16;
-/// Most frames searched for callers.
+/// Maximum number of frames searched for callers.
 const FRAMES_MAX: usize = 64;
 
 /// An error that ended an evaluation.

@@ -147,8 +147,7 @@ fn join_with(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
     let settings = Settings { memory_bytes, locks: number(WHO, frame, 1)? };
     permit(WHO, machine)?;
     if lock(&NODE).is_some() {
-        let late =
-            "shared-join!: this program has joined already: set the sizes before any other use of shared memory";
+        let late = "shared-join!: this program has joined already: set the sizes before any other use of shared memory";
         return Err(Raise::error(late.to_owned(), Vec::new()));
     }
     let joined = machine.outside(frame, count, || join(settings));

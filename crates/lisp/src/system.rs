@@ -69,7 +69,7 @@ pub struct Options {
     pub virtual_processors: Option<usize>,
     /// How long a thread runs while threads of equal priority wait: 1 ms to 1 s, by default 5 ms.
     pub time_slice: Option<Duration>,
-    /// Most bits of an exact integer, in the whole process.
+    /// Maximum number of bits of an exact integer, in the whole process.
     pub integer_bits_max: u64,
     /// Whether other processes of the user may list and control the threads: see
     /// [`kyocho_microprocess::control`].
@@ -82,7 +82,7 @@ pub struct Options {
     pub image: Option<PathBuf>,
     /// For tests: collections at fixed counts of requests.
     pub torture: Option<Torture>,
-    /// For tests: a collection at every so many calls outside Lisp; 0 for none.
+    /// For tests: calls outside Lisp from one collection to the next; 0 for no such collections.
     pub torture_outside: u64,
     /// The program, for `command-line`.
     pub script: Option<PathBuf>,

@@ -16,7 +16,7 @@ struct Details {
     notes: Vec<(Span, String)>,
 }
 
-/// Most notes that an error keeps: those of the innermost expansions.
+/// Maximum number of notes that an error keeps: those of the innermost expansions.
 const NOTES_MAX: usize = 3;
 
 impl SyntaxError {

@@ -45,10 +45,11 @@ use meaning::Local;
 pub(crate) use meaning::{Meaning, rename};
 pub use top_level::TopLevel;
 
-/// Most levels of nested forms, including those that macros and sequences such as `cond` produce.
-/// The core forms made of them nest at most four times as deep.
+/// Maximum number of levels of nested forms, including those that macros and sequences such as
+/// `cond` produce. The core forms made of them nest at most four times as deep.
 pub const DEPTH_MAX: u32 = 2000;
-/// Most steps that one top-level form may take: forms visited and data that macros make.
+/// Maximum number of steps that one top-level form may take: forms visited and data that macros
+/// make.
 pub const STEPS_MAX: u64 = 8_000_000;
 type Result<T = Core> = core::result::Result<T, SyntaxError>;
 

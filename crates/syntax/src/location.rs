@@ -4,12 +4,12 @@
 //!   environment, core form ──names──> location ──> value ──> closure ──> code ──refers to──> location
 //! ```
 //!
-//! A location is *named* while an environment or a core form refers to it; its value is then a root
+//! A location is *named* while an environment or a core form refers to it. Its value is then a root
 //! of the collector. A location that is no longer named is kept alive by code that refers to it,
 //! like any object: marking the code marks its value. So a location is freed with the last
-//! environment and the last code that refer to it, even if its value leads back to itself. If a
-//! location's value leads to the environment that names it, the environment names its locations
-//! until its session ends.
+//! environment and the last code that refer to it, even if its value leads back to itself. A value
+//! may also lead to the environment that names its location. Such an environment is freed when its
+//! session ends.
 //!
 //! The system's locations live as long as the process. All code may refer to them, so they are not
 //! counted.

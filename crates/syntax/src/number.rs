@@ -11,8 +11,8 @@ use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-/// Most digits of a literal. The reader cannot be interrupted inside a number, and takes some
-/// tenths of a second for this many.
+/// Maximum number of digits of a literal. The reader cannot be interrupted inside a number, and
+/// takes some tenths of a second for this many.
 pub const DIGITS_MAX: usize = 1_000_000;
 /// Largest decimal exponent of an exact decimal: `#e1e100000` is already 40 KiB of integer.
 pub const EXACT_EXPONENT_MAX: i64 = 100_000;

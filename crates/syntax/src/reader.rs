@@ -8,7 +8,7 @@ use super::lexer::{Lexer, Token};
 use crate::symbol::Symbol;
 use std::collections::HashSet;
 
-/// Most levels of nested data in a text.
+/// Maximum number of levels of nested data in a text.
 pub const NESTING_MAX: usize = 100_000;
 
 /// Reads one datum after another.

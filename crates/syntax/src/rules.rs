@@ -18,7 +18,7 @@ use pattern::Pattern;
 use std::sync::Arc;
 use template::Template;
 
-/// Most levels of nesting in patterns and templates.
+/// Maximum number of levels of nesting in patterns and templates.
 const NESTING_MAX: u32 = 400;
 const SHAPE: &str = "(syntax-rules (literal ...) (pattern template) ...)";
 

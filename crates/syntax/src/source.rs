@@ -18,7 +18,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Most bytes that are read as a program. A device such as `/dev/zero` would never end.
+/// Maximum number of bytes that are read as a program. A device such as `/dev/zero` would never
+/// end.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 #[derive(Default)]

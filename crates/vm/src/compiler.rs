@@ -31,11 +31,12 @@ use kyocho_syntax::symbol::Symbol;
 use std::collections::HashMap;
 pub use verify::{Fault, verify};
 
-/// Most variables that a closure can capture. A closure is allocated from its thread's cell cache,
-/// which cannot hold large objects.
+/// Maximum number of variables that a closure can capture. A closure is allocated from its thread's
+/// cell cache, which cannot hold large objects.
 const CAPTURED_MAX: usize = 1000;
 
-/// Most variables, arguments and intermediate values that a procedure can have at a time.
+/// Maximum number of variables, arguments and intermediate values that a procedure can have at a
+/// time.
 const SLOTS_MAX: usize = 30_000;
 
 /// Why a form cannot be compiled.
@@ -104,7 +105,11 @@ impl fmt::Display for CompileError {
             Self::TooFar | Self::NeedsReserve => f.write_str("this procedure is too long"),
             Self::Unplaced(name) => write!(f, "variable {name} has no binding"),
             Self::Faulty(fault) => {
-                write!(f, "internal error of the compiler at instruction word {}: {}", fault.at, fault.what)
+                write!(
+                    f,
+                    "internal error of the compiler at instruction word {}: {}",
+                    fault.at, fault.what
+                )
             }
             Self::Raised(_) => f.write_str("the compiler was interrupted"),
         }

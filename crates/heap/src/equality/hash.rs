@@ -17,8 +17,8 @@ static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 /// Bytes hashed in one step.
 const CHUNK_BYTES: usize = 64;
 
-/// Most values of one structure that are hashed. Structures that differ only beyond them collide;
-/// cycles end.
+/// Maximum number of values of one structure that are hashed. Structures that differ only beyond
+/// them collide; cycles end.
 const NODES_MAX: usize = 64;
 /// An odd number without a pattern: 2^64 divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -18,7 +18,7 @@ pub(crate) use crate::heap::notes::Hurry;
 /// Number of heaps in concurrent marking.
 static MARKING: AtomicUsize = AtomicUsize::new(0);
 
-/// Most values in a kernel thread's buffer. Tests use buffers that fill up at once.
+/// Maximum number of values in a kernel thread's buffer. Tests use buffers that fill up at once.
 static BUFFER_MAX: AtomicUsize = AtomicUsize::new(if cfg!(test) { 2 } else { 512 });
 
 static NOTES: LazyLock<Notes<Value>> =

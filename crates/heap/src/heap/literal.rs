@@ -14,11 +14,11 @@ use std::collections::{HashMap, HashSet};
 
 enum Step<'a> {
     Build(&'a Datum),
-    /// The rest of a list, after so many items that are on the result stack.
+    /// The rest of a list, after the items that are on the result stack.
     Rest(&'a Datum, usize),
-    /// A list: so many items are on the result stack, below its tail.
+    /// A list: this many items are on the result stack, below its tail.
     List(usize),
-    /// A vector, of which so many elements are on the result stack.
+    /// A vector, of which this many elements are on the result stack.
     Elements(&'a [Datum], usize),
     EndLabel(u64),
 }

@@ -54,7 +54,7 @@ struct List<V> {
 /// All noted values.
 pub(crate) struct Notes<V> {
     list: Mutex<List<V>>,
-    /// Most values in a buffer.
+    /// Maximum number of values in a buffer.
     buffer_max: usize,
 }
 

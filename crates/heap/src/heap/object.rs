@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Invariants: kind and size never change after allocation, so a racing reader may trust the bounds
-//! it reads. A kind's low three bits are `111`, a tag no value has: the first word of a granule
-//! tells a header from the car of a pair, so marked memory can be walked.
+//! that it reads. The low three bits of a kind are `111`, which is not the tag of any value. So the
+//! first word of a granule shows whether it is a header or the car of a pair, and marked memory can
+//! be walked.
 
 use crate::heap::barrier;
 use crate::heap::word::{self, WORD_BYTES};

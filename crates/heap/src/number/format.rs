@@ -11,8 +11,8 @@ use num_traits::Signed;
 /// Decimal exponents up to this one, or from [`EXPONENT_HIGH`] on, are written with an `e`.
 const EXPONENT_LOW: i32 = -7;
 const EXPONENT_HIGH: i32 = 21;
-/// Most digits after the point in an odd radix, in which a binary fraction never ends. Enough for
-/// 53 bits in radix 3.
+/// Maximum number of digits after the point in an odd radix, in which a binary fraction never ends.
+/// Enough for 53 bits in radix 3.
 const FRACTION_DIGITS_MAX: usize = 60;
 
 /// The text of `number` in `radix` (2..=36).

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most bytes in the queue. An end of file counts as one.
+/// Maximum number of bytes in the queue. An end of file counts as one.
 pub const FEED_BYTES_MAX: usize = 64 * 1024;
 
 /// A session's input queue.

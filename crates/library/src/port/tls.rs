@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most bytes that may wait to be sent.
+/// Maximum number of bytes that may wait to be sent.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection.

@@ -67,7 +67,7 @@ pub(super) const TABLE: &[Primitive] = &[
 
 /// The mode bits that `chmod` can set.
 const MODE_MAX: i64 = 0o7777;
-/// Most names that are tried for a new temporary file.
+/// Maximum number of names that are tried for a new temporary file.
 const TEMPORARY_NAMES_MAX: u32 = 10_000;
 
 /// Runs a host operation on the path in argument 0.

@@ -11,7 +11,7 @@ use kyocho_heap::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[Primitive::exactly("%flame-graph", 1, flame_graph)];
 
-/// Most bytes of input, because drawing cannot be interrupted.
+/// Maximum number of bytes of input, because drawing cannot be interrupted.
 const FOLDED_BYTES_MAX: usize = 1 << 20;
 
 fn flame_graph(m: &mut Mutator, arguments: &[Value]) -> Result {

@@ -20,7 +20,7 @@ use std::net::ToSocketAddrs;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Most concurrent look-ups of all users.
+/// Maximum number of concurrent look-ups of all users.
 const LOOK_UPS_MAX: usize = 64;
 
 static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);

@@ -31,7 +31,7 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
 ];
 
-/// Most work in one part: a millisecond or less. Comparing an element without parts costs 1.
+/// Maximum work in one part: a millisecond or less. Comparing an element without parts costs 1.
 const PART_COST: usize = 1 << 16;
 /// Bytes of a string or bytevector that cost as much as one comparison.
 const BYTES_AT_A_TIME: usize = 64;
@@ -96,8 +96,8 @@ impl<'m> Walk<'m> {
     }
 }
 
-/// The first tail whose car is the `same` as argument 0; `#f` if there is none; or the number of
-/// elements searched, if the part ends first.
+/// The first tail whose car is the `same` as argument 0; `#f` if there is none. If the part of the
+/// list ends first, the number of elements searched.
 fn member(
     m: &mut Mutator,
     call: Call<'_>,
@@ -122,7 +122,7 @@ fn member(
 }
 
 /// The first pair of an association list whose car is the `same` as argument 0; `#f` if there is
-/// none; or the number of elements searched, if the part ends first.
+/// none. If the part of the list ends first, the number of elements searched.
 fn association(
     m: &mut Mutator,
     call: Call<'_>,

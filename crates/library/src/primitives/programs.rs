@@ -34,7 +34,7 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
 ];
 
-/// Most programs of one pipeline.
+/// Maximum number of programs of one pipeline.
 const PIPELINE_MAX: usize = 64;
 /// Offset that a shell adds to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
@@ -121,7 +121,7 @@ struct Order {
     environment: Vec<(String, Option<String>)>,
 }
 
-/// Most words and variables of one program: the host accepts at most about 100,000.
+/// Maximum number of words and variables of one program: the host accepts at most about 100,000.
 const ELEMENTS_MAX: usize = 1 << 17;
 
 /// The elements of a proper list; `None` if it is too long.

@@ -79,7 +79,7 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
 ];
 
-/// Most connections waiting to be accepted.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 128;
 
 /// The role and protocol of a socket.

@@ -8,8 +8,8 @@ use kyocho_heap::places::Places;
 use kyocho_heap::raise::Result;
 use kyocho_heap::value::Value;
 
-/// Most objects visited without a table. A walk that ends sooner has visited each object as often
-/// as it will be printed, so there is no cycle.
+/// Maximum number of objects visited without a table. A walk that ends sooner has visited each
+/// object as often as it will be printed, so there is no cycle.
 const PLAIN_STEPS: usize = 1000;
 
 /// The objects with labels. A label gets its number when it is printed.

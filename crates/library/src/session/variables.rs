@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most bytes of names and values that a session may change: as much as the host accepts for a
-/// single one.
+/// Maximum number of bytes of names and values that a session may change: as much as the host
+/// accepts for a single one.
 const BYTES_MAX: usize = 128 * 1024;
 
 /// A session's changes by name. A removed variable has no value.

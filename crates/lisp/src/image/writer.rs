@@ -70,8 +70,8 @@ pub(super) mod target {
     pub(in crate::image) const ENTRY: u8 = 3;
 }
 
-/// Most memory for saving one object, outside the heap: its numbers and its bytes. It is charged to
-/// the user.
+/// Maximum memory for saving one object, outside the heap: its numbers and its bytes. It is charged
+/// to the user.
 const OBJECT_BYTES: usize = 128;
 /// Objects that are charged at a time.
 const OBJECTS_CHARGED: usize = 4096;

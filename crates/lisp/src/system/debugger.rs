@@ -40,7 +40,7 @@ pub(crate) const TABLE: &[Procedure] = &[
     }),
 ];
 
-/// Most callers in a list.
+/// Maximum number of callers in a list.
 const FRAMES_MAX: usize = 64;
 /// How long to wait for a thread's answer. A suspended thread does not answer.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -26,7 +26,7 @@ use kyocho_vm::machine::{Hooks, condition, control};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Most threads in the report of a deadlock.
+/// Maximum number of threads in the report of a deadlock.
 const DEADLOCK_LINES_MAX: usize = 20;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -60,8 +60,8 @@ pub(crate) struct Kernel {
     system_objects: OnceLock<SystemObjects>,
     /// Number of locations made at boot.
     system_globals: OnceLock<usize>,
-    /// For tests: a collection runs at every so many times that a thread goes outside Lisp to wait,
-    /// and 64 times less often if it computes there; 0 for none.
+    /// For tests: how many times threads go outside Lisp to wait from one collection to the next.
+    /// For threads that compute there, 64 times as many. 0 for no such collections.
     pub(crate) torture_outside: AtomicU64,
     /// For torture: how often threads went outside to wait, and to compute.
     went_outside: [AtomicU64; 2],

@@ -326,8 +326,9 @@ impl LispSession {
     }
 
     /// Called when every thread waits for another, `caller` as the last one. Raises the error in
-    /// the main thread. Does nothing if a thread has been killed, or has a pending request, and has
-    /// not reacted yet: it will run, wait again or end, and then the check is repeated.
+    /// the main thread. It does nothing if some thread has been killed, or has a pending request,
+    /// and has not reacted yet. That thread will run, and wait again or end; then the check is
+    /// repeated.
     pub(crate) fn report_deadlock(&self, kernel: &Kernel, caller: &LispThread) {
         let is_to_run = |thread: &LispThread| {
             let hears = |it: &Microprocess| thread.id != caller.id && it.is_being_killed();

@@ -4,9 +4,11 @@
 //! A plain send on a rendezvous channel stores its message and waits until it is received. A send
 //! that is a case of a `select` (`select.rs`) must not do that, because another case may happen
 //! first. It passes its message to a waiting receiver. If there is none, it makes an offer, which a
-//! receiver accepts or the select withdraws. **Invariant:** while an offer of a select is in a
-//! channel, the only receivers waiting there are that select itself, and selects that were served
-//! elsewhere and are about to leave.
+//! receiver accepts or the select withdraws.
+//!
+//! **Invariant:** while an offer of a select is in a channel, two kinds of receivers may wait
+//! there. One is that select itself; the others are selects that were served elsewhere and are
+//! about to leave.
 
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
@@ -23,7 +25,7 @@ use kyocho_vm::machine::wait::{Stage, Wait};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// Most messages in a channel.
+/// Maximum number of messages in a channel.
 const CAPACITY_MAX: usize = 1 << 20;
 
 /// A message of a waiting select, for the first thread that claims its ticket.
@@ -255,7 +257,7 @@ pub(crate) fn restored(capacity: usize, closed: bool) -> Option<Box<dyn ForeignO
     (capacity <= CAPACITY_MAX).then(|| Box::new(ChannelObject(Mutex::new(state))) as _)
 }
 
-/// Most bytes outside the heap for this number of messages.
+/// Maximum number of bytes outside the heap for this number of messages.
 pub(crate) const fn messages_bytes(count: usize) -> usize {
     2 * count * size_of::<Value>()
 }

@@ -213,9 +213,12 @@ impl LispThread {
     /// The thread's machine.
     ///
     /// # Safety
-    /// One of three holds: the caller runs the thread's step, between `enter` and `leave`; the
-    /// caller has stopped the world, and the thread's step is not outside; or the thread has not
-    /// started. No other borrow of the machine exists.
+    /// One of these conditions holds:
+    /// - the caller runs the thread's step, between `enter` and `leave`;
+    /// - the caller has stopped the world, and the thread's step is not outside;
+    /// - the thread has not started.
+    ///
+    /// No other borrow of the machine exists.
     #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's contract")]
     pub(crate) unsafe fn machine(&self) -> &mut Option<Box<Machine>> {
         // SAFETY: by the caller's contract.

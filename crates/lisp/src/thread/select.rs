@@ -28,7 +28,7 @@ use kyocho_vm::machine::control::{Control, Procedure};
 use kyocho_vm::machine::wait::Wait;
 use std::sync::{Arc, MutexGuard};
 
-/// Most cases of one select.
+/// Maximum number of cases of one select.
 const CASES_MAX: usize = 1024;
 /// 2^64 divided by the golden ratio. Its multiples are spread evenly modulo 2^64, and so are every
 /// second or every third of them.

@@ -3,9 +3,9 @@
 use super::{Datum, DatumKind, NumberLiteral};
 use core::fmt::{self, Write};
 
-/// Most characters of a datum in a message.
+/// Maximum number of characters of a datum in a message.
 const SHOWN_MAX: usize = 120;
-/// Most levels of nesting in a message.
+/// Maximum number of levels of nesting in a message.
 const SHOWN_DEPTH: u32 = 12;
 
 /// Collects text up to a limit. Its error means that the limit is reached.

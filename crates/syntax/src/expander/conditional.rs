@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 const COND: &str = "(cond (test expression ...) ... (else expression ...))";
 const CASE: &str = "(case key ((datum ...) expression ...) ... (else expression ...))";
-/// Most data of one `case` clause that are compared in line.
+/// Maximum number of data of one `case` clause that are compared in line.
 const INLINE_DATA_MAX: usize = 8;
 
 /// One clause of `cond`, expanded.

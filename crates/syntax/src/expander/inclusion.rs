@@ -7,7 +7,7 @@ use crate::reader::Reader;
 use crate::source;
 use crate::special::Special;
 
-/// Most files that one top-level form may include. Stops a file that includes itself.
+/// Maximum number of files that one top-level form may include. Stops a file that includes itself.
 const INCLUSIONS_MAX: u32 = 200;
 const COND_EXPAND: &str = "(cond-expand (requirement form ...) ... (else form ...))";
 

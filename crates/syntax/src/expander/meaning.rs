@@ -13,7 +13,7 @@ use crate::symbol::Symbol;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Most generations of macros that define one another.
+/// Maximum number of generations of macros that define one another.
 const GENERATIONS_MAX: u32 = 1000;
 
 /// The meaning of an identifier.

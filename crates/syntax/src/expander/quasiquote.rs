@@ -6,7 +6,7 @@ use crate::datum::{Datum, DatumKind, Home, Span};
 use crate::error::SyntaxError;
 use crate::special::Special;
 
-/// Most elements passed to one call of `list`.
+/// Maximum number of elements passed to one call of `list`.
 const LIST_CALL_MAX: usize = 32;
 
 enum Element {

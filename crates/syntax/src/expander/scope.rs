@@ -24,7 +24,7 @@ struct Scope {
     index: HashMap<Identifier, usize>,
 }
 
-/// Most names of a scope that is searched without an index.
+/// Maximum number of names of a scope that is searched without an index.
 const UNINDEXED_MAX: usize = 12;
 
 /// The scopes of one top-level form.

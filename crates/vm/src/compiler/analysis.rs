@@ -14,8 +14,8 @@ use kyocho_syntax::core_form::{Clause, Core, Lambda, Variable};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Most levels of nesting that the compiler accepts, so that recursion does not overflow the native
-/// stack.
+/// Maximum number of levels of nesting that the compiler accepts, so that recursion does not
+/// overflow the native stack.
 const DEPTH_MAX: usize = 8_000;
 
 /// A form nested too deeply for the compiler.

@@ -13,7 +13,7 @@ use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::symbol::Symbol;
 
-/// Most fields of a record type. A constructor's arity must fit a closure flag.
+/// Maximum number of fields of a record type. A constructor's arity must fit a closure flag.
 const FIELDS_MAX: usize = ARITY_FIXED_MAX;
 
 fn begin() -> Assembler {

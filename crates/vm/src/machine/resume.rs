@@ -29,7 +29,7 @@ pub struct Failure {
 /// A continuation that is given this executes again what raised.
 pub const AGAIN: Value = Value::UNBOUND;
 
-/// Most words of stack that are kept. A larger stack is not kept at all.
+/// Maximum number of words of stack that are kept. A larger stack is not kept at all.
 const WORDS_MAX: usize = 1 << 17;
 
 impl Machine {

@@ -13,7 +13,7 @@ struct User {
     wants: u64,
 }
 
-/// The running time of each user after so many slices of one processor.
+/// The running time of each user after `slices` time slices of one processor.
 fn run(users: &[User], slices: u64) -> Vec<u64> {
     let mut at_ns = vec![0; users.len()];
     let mut ran_ns = vec![0; users.len()];

@@ -3,7 +3,7 @@
 ;;; that they are built on, with Racket's names.
 ;;;
 ;;;    (reset body ...)          = (prompt body ...): a prompt with the default tag
-;;;    (shift k body ...)        the body replaces the frames inside the prompt; k calls them under one
+;;;    (shift k body ...)        the body replaces the frames inside the prompt; k restores them
 ;;;    (control k body ...)      as shift, but k calls them without a prompt
 ;;;    (shift0 k body ...), (control0 k body ...)   as shift and control, and the prompt is removed
 ;;;    reset-at, prompt-at, shift-at, ...           as above, with a tag as first operand

@@ -10,7 +10,7 @@
 
     (define (json-null? x) (eq? x 'null))
 
-    ;; Most levels of nested arrays and objects that json-read accepts.
+    ;; Maximum number of levels of nested arrays and objects that json-read accepts.
     (define json-nesting-max (make-parameter 1000))
 
     (define-record-type json-error

@@ -7,8 +7,8 @@
 ;;;
 ;;; A reason is normal, a raised object, the reason passed to exit-process!, or killed. A thread
 ;;; that is not a process uses the mailbox of its session, from which one thread at a time may
-;;; receive. (If thread-terminate! ends a thread before its process has begun, no process is informed;
-;;; exit-process! does not have this gap.)
+;;; receive. (If thread-terminate! ends a thread before its process has begun, no process is
+;;; informed. exit-process! does not have this gap.)
 
 (define-library (kyocho mailbox)
   (import (scheme base) (srfi 18))

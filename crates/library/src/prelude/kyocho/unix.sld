@@ -1,9 +1,9 @@
 ;;; Programs of the host, run alone or in pipelines, with their output shown or returned as text;
 ;;; files and folders as in SRFI 170; the environment. Requires the right to use files.
 ;;;
-;;;    (run "ls" "-l")                                     shows the output, and returns the exit code
-;;;    (run/string "date")                                 returns the output; an error if the program fails
-;;;    (pipeline/lines '("sort" "names") '("uniq" "-c"))   returns the output of a pipeline as lines
+;;;    (run "ls" "-l")                                  shows the output, and returns the exit code
+;;;    (run/string "date")                              returns the output; an error if the program fails
+;;;    (pipeline/lines '("sort" "names") '("uniq" "-c"))  returns the output of a pipeline as lines
 
 (define-library (kyocho unix)
   (import (scheme base) (scheme process-context) (scheme write) (srfi 18) (srfi 170)

@@ -12,12 +12,13 @@ use kyocho_microprocess::Priority;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Most threads in one question.
+/// Maximum number of threads in one question.
 const ROWS_MAX: usize = 1024;
-/// Most threads with unreported events. If there are that many, further threads are reported when
-/// they run next.
+/// Maximum number of threads with unreported events. If there are that many, further threads are
+/// reported when they run next.
 const NOTES_MAX: usize = 1 << 16;
-/// Most orders in one answer: more than are ever useful, but finite, so that a circular list ends.
+/// Maximum number of orders in one answer: more than are ever useful, but finite, so that a
+/// circular list ends.
 const ORDERS_MAX: usize = 1 << 20;
 
 /// A thread with events since the last question.

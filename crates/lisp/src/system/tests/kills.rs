@@ -67,7 +67,7 @@ const WAYS: &[(&str, &str)] = &[
     ("from outside", ""),
 ];
 
-/// Most checks whether the counts are as before, with a collection before each.
+/// Maximum number of checks whether the counts are as before, with a collection before each.
 const LOOKS_MAX: usize = 2_000;
 
 /// The outside world of the victims.
@@ -256,7 +256,7 @@ impl Left {
         }
     }
 
-    /// Whether no count has grown. Of symbols that were read, about 50 bytes each remain.
+    /// Whether no count has grown. Each symbol that was read leaves about 50 bytes.
     fn is_no_more_than(&self, before: &Self) -> bool {
         self.descriptors <= before.descriptors
             && self.kernel_threads <= before.kernel_threads

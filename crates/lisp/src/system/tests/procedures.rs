@@ -40,7 +40,7 @@ names that are always loaded.)
   Tests in Rust are not counted.
 ";
 
-/// Most programs named in a row.
+/// Maximum number of programs named in a row.
 const PROGRAMS_SHOWN: usize = 4;
 
 /// A name and its meaning, whichever library exports it.

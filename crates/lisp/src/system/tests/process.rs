@@ -19,7 +19,10 @@ fn no_user_of_a_server_can_change_shared_state() {
             "(fd->port 0 'binary-input)",
         ] {
             let message = eval(&mut a, change);
-            assert!(message.contains("only the user that runs the process may"), "{change}: {message}");
+            assert!(
+                message.contains("only the user that runs the process may"),
+                "{change}: {message}"
+            );
         }
         assert_eq!(eval(&mut own, "(current-directory)"), folder);
         assert_eq!(eval(&mut a, "(exact-integer? (umask))"), "#t");

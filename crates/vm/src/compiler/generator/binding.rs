@@ -10,8 +10,8 @@ use kyocho_heap::value::Value;
 use kyocho_syntax::core_form::{Core, Lambda, Variable};
 use std::rc::Rc;
 
-/// Most nodes searched for a mention of a slot. A larger expression counts as mentioning every
-/// slot.
+/// Maximum number of nodes searched for a mention of a slot. A larger expression counts as
+/// mentioning every slot.
 const MENTIONS_MAX: usize = 64;
 
 type Binding = (Rc<Variable>, Core);
