@@ -106,7 +106,7 @@ pub struct Table {
 }
 
 /// The position of a key.
-enum Place {
+enum KeyPosition {
     /// In this entry of these entries.
     Found(Value, usize),
     /// Absent: this slot of the index is free for it.
@@ -300,25 +300,25 @@ impl Table {
 
     /// Finds a key in both storages if the table grows.
     #[inline]
-    fn place(&self, key: Value, hash: Value) -> Place {
+    fn place(&self, key: Value, hash: Value) -> KeyPosition {
         let slot = match self.find(self.now, key, hash) {
-            Ok(at) => return Place::Found(self.now.entries, at),
+            Ok(at) => return KeyPosition::Found(self.now.entries, at),
             Err(slot) => slot,
         };
         if let Some(growth) = &self.growth
             && let Ok(at) = self.find(growth.from, key, hash)
             && at >= growth.moved()
         {
-            return Place::Found(growth.from.entries, at);
+            return KeyPosition::Found(growth.from.entries, at);
         }
-        Place::Free(slot)
+        KeyPosition::Free(slot)
     }
 
     /// The value of a key.
     pub fn get(&self, key: Value) -> Option<Value> {
         match self.place(key, hash(self.equivalence, key)) {
-            Place::Found(entries, entry) => Some(self.value(entries, entry)),
-            Place::Free(_) => None,
+            KeyPosition::Found(entries, entry) => Some(self.value(entries, entry)),
+            KeyPosition::Free(_) => None,
         }
     }
 
@@ -332,15 +332,15 @@ impl Table {
         loop {
             self.move_some();
             match self.place(key, hash) {
-                Place::Found(entries, entry) => {
+                KeyPosition::Found(entries, entry) => {
                     self.replace(m, entries, entry, value)?;
-                    self.change_left_behind(entries, entry, key, hash);
+                    self.change_old_entry(entries, entry, key, hash);
                     return Ok(());
                 }
-                Place::Free(slot) if self.number(USED) < self.capacity() => {
+                KeyPosition::Free(slot) if self.number(USED) < self.capacity() => {
                     return self.add(m, slot, [hash, key, value]);
                 }
-                Place::Free(_) => self.grow(m)?,
+                KeyPosition::Free(_) => self.grow(m)?,
             }
         }
     }
@@ -388,12 +388,12 @@ impl Table {
     pub fn delete(&mut self, key: Value) -> bool {
         self.move_some();
         let hash = hash(self.equivalence, key);
-        let Place::Found(entries, entry) = self.place(key, hash) else {
+        let KeyPosition::Found(entries, entry) = self.place(key, hash) else {
             return false;
         };
         // Finding the old entry may need the key, so it comes first.
-        let left_behind = self.left_behind(entries, key, hash);
-        for (entries, entry) in [(entries, entry)].into_iter().chain(left_behind) {
+        let old_entry = self.old_entry(entries, key, hash);
+        for (entries, entry) in [(entries, entry)].into_iter().chain(old_entry) {
             // The hash stays: probe sequences of later keys pass through this entry.
             entries.set_field_at(entry * STRIDE + 1, DELETED);
             entries.set_field_at(entry * STRIDE + 2, Value::FALSE);

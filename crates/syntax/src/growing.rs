@@ -45,7 +45,7 @@ pub fn completeness(text: &str) -> Completeness {
 
 /// The lexical state of the scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LexicalState {
     Between,
     /// In a symbol, number or character name, up to a delimiter.
     Atom,
@@ -79,7 +79,7 @@ enum Prefix {
 /// The state of the text at its end: what is still open.
 #[derive(Debug)]
 struct Scan {
-    place: Place,
+    state: LexicalState,
     depth: usize,
     prefixes: Vec<Prefix>,
 }
@@ -90,20 +90,20 @@ fn is_delimiter(c: char) -> bool {
 
 impl Scan {
     const fn new() -> Self {
-        Self { place: Place::Between, depth: 0, prefixes: Vec::new() }
+        Self { state: LexicalState::Between, depth: 0, prefixes: Vec::new() }
     }
 
     fn is_open(&self) -> bool {
         let in_token = matches!(
-            self.place,
-            Place::Hash(0) | Place::Character | Place::Quoted(..) | Place::Block(..)
+            self.state,
+            LexicalState::Hash(0) | LexicalState::Character | LexicalState::Quoted(..) | LexicalState::Block(..)
         );
         in_token || self.depth > 0 || self.waiting() > 0
     }
 
     /// Number of prefixes that still require a datum if the text ends here.
     fn waiting(&self) -> usize {
-        if self.place != Place::Atom {
+        if self.state != LexicalState::Atom {
             return self.prefixes.len();
         }
         let comment = self.prefixes.iter().rposition(|&prefix| prefix == Prefix::Comment);
@@ -111,33 +111,33 @@ impl Scan {
     }
 
     fn take(&mut self, c: char) {
-        match self.place {
-            Place::Between => self.begin(c),
-            Place::Comma if c == '@' => self.place = Place::Between,
-            Place::Comma => {
-                self.place = Place::Between;
+        match self.state {
+            LexicalState::Between => self.begin(c),
+            LexicalState::Comma if c == '@' => self.state = LexicalState::Between,
+            LexicalState::Comma => {
+                self.state = LexicalState::Between;
                 self.begin(c);
             }
-            Place::Atom if is_delimiter(c) => self.end_atom(c),
-            Place::Hash(count) => self.hash(count, c),
-            Place::Label if c.is_ascii_digit() => {}
-            Place::Label if c == '=' => self.prefix(Prefix::Quote),
-            Place::Label if c == '#' => self.end_datum(),
-            Place::Label => {
-                self.place = Place::Atom;
+            LexicalState::Atom if is_delimiter(c) => self.end_atom(c),
+            LexicalState::Hash(count) => self.hash(count, c),
+            LexicalState::Label if c.is_ascii_digit() => {}
+            LexicalState::Label if c == '=' => self.prefix(Prefix::Quote),
+            LexicalState::Label if c == '#' => self.end_datum(),
+            LexicalState::Label => {
+                self.state = LexicalState::Atom;
                 self.take(c);
             }
-            Place::Directive if is_delimiter(c) => {
-                self.place = Place::Between;
+            LexicalState::Directive if is_delimiter(c) => {
+                self.state = LexicalState::Between;
                 self.begin(c);
             }
-            Place::Character => self.place = Place::Atom,
-            Place::Line if matches!(c, '\n' | '\r') => self.place = Place::Between,
-            Place::Quoted(quote, true) => self.place = Place::Quoted(quote, false),
-            Place::Quoted(quote, false) if c == '\\' => self.place = Place::Quoted(quote, true),
-            Place::Quoted(quote, false) if c == quote => self.end_datum(),
-            Place::Block(depth, last) => self.block(depth, last, c),
-            Place::Atom | Place::Directive | Place::Line | Place::Quoted(..) => {}
+            LexicalState::Character => self.state = LexicalState::Atom,
+            LexicalState::Line if matches!(c, '\n' | '\r') => self.state = LexicalState::Between,
+            LexicalState::Quoted(quote, true) => self.state = LexicalState::Quoted(quote, false),
+            LexicalState::Quoted(quote, false) if c == '\\' => self.state = LexicalState::Quoted(quote, true),
+            LexicalState::Quoted(quote, false) if c == quote => self.end_datum(),
+            LexicalState::Block(depth, last) => self.block(depth, last, c),
+            LexicalState::Atom | LexicalState::Directive | LexicalState::Line | LexicalState::Quoted(..) => {}
         }
     }
 
@@ -151,47 +151,47 @@ impl Scan {
             '\'' | '`' => self.prefix(Prefix::Quote),
             ',' => {
                 self.prefix(Prefix::Quote);
-                self.place = Place::Comma;
+                self.state = LexicalState::Comma;
             }
-            '"' | '|' => self.place = Place::Quoted(c, false),
-            ';' => self.place = Place::Line,
-            '#' => self.place = Place::Hash(0),
+            '"' | '|' => self.state = LexicalState::Quoted(c, false),
+            ';' => self.state = LexicalState::Line,
+            '#' => self.state = LexicalState::Hash(0),
             _ if c.is_whitespace() || c == '\u{feff}' => {}
-            _ => self.place = Place::Atom,
+            _ => self.state = LexicalState::Atom,
         }
     }
 
     fn hash(&mut self, count: usize, c: char) {
         match (count, c) {
-            (0, '|') => self.place = Place::Block(1, ' '),
+            (0, '|') => self.state = LexicalState::Block(1, ' '),
             (0, ';') => self.prefix(Prefix::Comment),
-            (0, '\\') => self.place = Place::Character,
-            (0, '!') => self.place = Place::Directive,
-            (0, '0'..='9') => self.place = Place::Label,
-            (0, 'u' | 'U') => self.place = Place::Hash(1),
-            (1, '8') => self.place = Place::Hash(2),
+            (0, '\\') => self.state = LexicalState::Character,
+            (0, '!') => self.state = LexicalState::Directive,
+            (0, '0'..='9') => self.state = LexicalState::Label,
+            (0, 'u' | 'U') => self.state = LexicalState::Hash(1),
+            (1, '8') => self.state = LexicalState::Hash(2),
             (0 | 2, '(') => {
-                self.place = Place::Between;
+                self.state = LexicalState::Between;
                 self.depth += 1;
             }
             _ => {
-                self.place = Place::Atom;
+                self.state = LexicalState::Atom;
                 self.take(c);
             }
         }
     }
 
     fn block(&mut self, depth: u32, last: char, c: char) {
-        self.place = match (last, c) {
-            ('#', '|') => Place::Block(depth.saturating_add(1), ' '),
-            ('|', '#') if depth == 1 => Place::Between,
-            ('|', '#') => Place::Block(depth - 1, ' '),
-            _ => Place::Block(depth, c),
+        self.state = match (last, c) {
+            ('#', '|') => LexicalState::Block(depth.saturating_add(1), ' '),
+            ('|', '#') if depth == 1 => LexicalState::Between,
+            ('|', '#') => LexicalState::Block(depth - 1, ' '),
+            _ => LexicalState::Block(depth, c),
         };
     }
 
     fn prefix(&mut self, prefix: Prefix) {
-        self.place = Place::Between;
+        self.state = LexicalState::Between;
         if self.depth == 0 {
             self.prefixes.push(prefix);
         }
@@ -203,7 +203,7 @@ impl Scan {
     }
 
     fn end_datum(&mut self) {
-        self.place = Place::Between;
+        self.state = LexicalState::Between;
         while self.depth == 0 && self.prefixes.pop() == Some(Prefix::Quote) {}
     }
 }
@@ -216,7 +216,7 @@ pub struct GrowingText {
     /// Length of the text when the reader last ran.
     read_bytes: usize,
     #[cfg(test)]
-    looked_at_bytes: usize,
+    scanned_bytes: usize,
 }
 
 impl Default for GrowingText {
@@ -226,7 +226,7 @@ impl Default for GrowingText {
             scan: Scan::new(),
             read_bytes: 0,
             #[cfg(test)]
-            looked_at_bytes: 0,
+            scanned_bytes: 0,
         }
     }
 }
@@ -265,7 +265,7 @@ impl GrowingText {
     fn note(&mut self, _bytes: usize) {
         #[cfg(test)]
         {
-            self.looked_at_bytes += _bytes;
+            self.scanned_bytes += _bytes;
         }
     }
 }

@@ -79,10 +79,10 @@ impl Drop for Global {
 
 /// A reference to a location from an environment or a core form.
 #[derive(Clone, Debug)]
-pub struct Location(Holding);
+pub struct Location(Reference);
 
 #[derive(Clone, Debug)]
-enum Holding {
+enum Reference {
     /// A location of the system, which is never freed.
     System(&'static Global),
     /// A location of a session.
@@ -117,8 +117,8 @@ impl Deref for Location {
 
     fn deref(&self) -> &Global {
         match &self.0 {
-            Holding::System(global) => global,
-            Holding::Own(Named(global)) => global,
+            Reference::System(global) => global,
+            Reference::Own(Named(global)) => global,
         }
     }
 }
@@ -137,15 +137,15 @@ impl Location {
     #[must_use]
     pub fn counted(&self) -> Option<&Arc<Global>> {
         match &self.0 {
-            Holding::System(_) => None,
-            Holding::Own(Named(global)) => Some(global),
+            Reference::System(_) => None,
+            Reference::Own(Named(global)) => Some(global),
         }
     }
 
     /// A reference to a location of the system.
     #[must_use]
     pub fn of_system(global: &'static Global) -> Self {
-        Self(Holding::System(global))
+        Self(Reference::System(global))
     }
 }
 
@@ -170,7 +170,7 @@ impl Globals {
     /// A new, unbound location.
     pub fn make(&self, name: Symbol) -> Location {
         let global = Arc::new(Global::new(name, &self.census));
-        let location = Location(Holding::Own(Named::new(Arc::clone(&global))));
+        let location = Location(Reference::Own(Named::new(Arc::clone(&global))));
         lock(&self.own).push(global);
         location
     }

@@ -199,7 +199,7 @@ impl Table {
     }
 
     /// The old entry of a key whose entry has moved to `entries`.
-    pub(super) fn left_behind(
+    pub(super) fn old_entry(
         &self,
         entries: Value,
         key: Value,
@@ -211,8 +211,8 @@ impl Table {
     }
 
     /// Copies a changed entry to the old entry that it was moved from.
-    pub(super) fn change_left_behind(&self, entries: Value, entry: usize, key: Value, hash: Value) {
-        if let Some((left, at)) = self.left_behind(entries, key, hash) {
+    pub(super) fn change_old_entry(&self, entries: Value, entry: usize, key: Value, hash: Value) {
+        if let Some((left, at)) = self.old_entry(entries, key, hash) {
             for i in 1..STRIDE {
                 left.set_field_at(at * STRIDE + i, entries.field_at(entry * STRIDE + i));
             }

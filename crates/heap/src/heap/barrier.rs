@@ -38,16 +38,16 @@ impl Noted for Value {
 /// The buffer of a kernel thread, until the thread ends. A step of a Lisp thread runs on one kernel
 /// thread. Any other microprocess may migrate and then uses another buffer, which is correct,
 /// because the collector reads all buffers.
-struct Own(Arc<Buffer<Value>>);
+struct ThreadBuffer(Arc<Buffer<Value>>);
 
-impl Drop for Own {
+impl Drop for ThreadBuffer {
     fn drop(&mut self) {
         NOTES.delist(&self.0);
     }
 }
 
 thread_local! {
-    static OWN: Own = Own(NOTES.enlist());
+    static OWN: ThreadBuffer = ThreadBuffer(NOTES.enlist());
 }
 
 /// Call before overwriting a place in the heap or in a foreign object. `old` returns the present

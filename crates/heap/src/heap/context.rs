@@ -97,7 +97,8 @@ impl Clone for Lender {
 pub struct ThreadContext {
     /// The thread object.
     pub thread: Value,
-    /// The `dynamic-wind` entries in effect: a list of `(before . after)`, innermost first.
+    /// The `dynamic-wind` entries in effect: a list of `(before after handlers . parameters)`,
+    /// innermost first.
     pub winders: Value,
     /// The exception handlers: a list, innermost first.
     pub handlers: Value,

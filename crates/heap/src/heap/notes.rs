@@ -39,7 +39,7 @@ pub(crate) trait Noted: Copy {
 pub(crate) struct Buffer<V>(Mutex<Vec<V>>);
 
 /// The values noted for one heap.
-struct OfHeap<V> {
+struct HeapNotes<V> {
     addresses: Range<usize>,
     values: Vec<V>,
     hurry: Hurry,
@@ -47,7 +47,7 @@ struct OfHeap<V> {
 
 /// The heaps in concurrent marking, and the buffers of all threads.
 struct List<V> {
-    heaps: Vec<OfHeap<V>>,
+    heaps: Vec<HeapNotes<V>>,
     buffers: Vec<Arc<Buffer<V>>>,
 }
 
@@ -132,7 +132,7 @@ impl<V: Noted> Notes<V> {
     pub(crate) fn raise(&self, addresses: Range<usize>, hurry: Hurry) {
         let mut list = lock(&self.list);
         list.empty_all();
-        list.heaps.push(OfHeap { addresses, values: Vec::new(), hurry });
+        list.heaps.push(HeapNotes { addresses, values: Vec::new(), hurry });
     }
 
     /// The values noted since the last call for the heap that begins at `start`.

@@ -26,11 +26,11 @@ const LOOK_UPS_MAX: usize = 64;
 static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
 
 /// A counted look-up.
-struct Place {
+struct CountedLookUp {
     _held: Option<Held>,
 }
 
-impl Place {
+impl CountedLookUp {
     fn take(held: Option<Held>) -> io::Result<Self> {
         let more = |now| (now < LOOK_UPS_MAX).then_some(now + 1);
         if LOOK_UPS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CountedLookUp {
     fn drop(&mut self) {
         LOOK_UPS.fetch_sub(1, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ pub(super) fn look_up(
     if let Ok(number) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(number, port)]);
     }
-    let place = Place::take(held)?;
+    let place = CountedLookUp::take(held)?;
     let none = Mutex::new(Err(ErrorKind::NotFound.into()));
     let outcome = Arc::new(Outcome { found: none, over: Event::new()? });
     let (theirs, host) = (Arc::clone(&outcome), host.to_owned());

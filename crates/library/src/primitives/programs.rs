@@ -110,7 +110,7 @@ fn program<'a>(call: Call<'_>) -> Result<&'a Program> {
 }
 
 /// The arguments of `start-programs`.
-struct Order {
+struct PipelineRequest {
     pipeline: Vec<Vec<String>>,
     /// Whether Lisp writes the input of the first program.
     takes_input: bool,
@@ -152,7 +152,7 @@ fn variable(entry: Value) -> Option<(String, Option<String>)> {
     is_name.then(|| (name, kyocho_heap::text::to_rust(value)))
 }
 
-impl Order {
+impl PipelineRequest {
     /// Parses `((word ...) ...) input? errors? folder environment`.
     fn of(call: Call<'_>) -> Result<Self> {
         let lists =
@@ -246,24 +246,24 @@ struct Started {
 
 /// The objects that will refer to the programs and ports. They are made before anything is started,
 /// because a call that runs out of memory is repeated.
-struct Places {
+struct PipelineObjects {
     programs: Vec<Value>,
     /// Input, output, errors, as far as requested.
     ports: [Value; 3],
     all: Value,
 }
 
-impl Places {
-    fn reserve(m: &mut Mutator, order: &Order) -> Result<Self> {
+impl PipelineObjects {
+    fn reserve(m: &mut Mutator, request: &PipelineRequest) -> Result<Self> {
         let mut list = Builder::new();
         let mut programs = Vec::new();
-        for words in &order.pipeline {
+        for words in &request.pipeline {
             m.charge(size_of::<Program>() + words[0].len())?;
             programs.push(m.reserve_foreign()?);
             list.push(m, programs[programs.len() - 1])?;
         }
         let mut ports = [Value::FALSE; 3];
-        let wanted = [order.takes_input, true, order.splits_errors];
+        let wanted = [request.takes_input, true, request.splits_errors];
         for (port, _) in ports.iter_mut().zip(wanted).filter(|(_, wanted)| *wanted) {
             m.charge(size_of::<Port>())?;
             *port = m.reserve_foreign()?;
@@ -277,25 +277,25 @@ impl Places {
 /// errors)`. The ports are binary.
 fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("start-programs", arguments);
-    let mut order = Order::of(call)?;
+    let mut request = PipelineRequest::of(call)?;
     // The call's own variables come last, so they take precedence.
-    order.environment.splice(..0, with_variables(m, Variables::changes));
-    permit(m, call.who(), &order.pipeline[0][0])?;
+    request.environment.splice(..0, with_variables(m, Variables::changes));
+    permit(m, call.who(), &request.pipeline[0][0])?;
     // Everything is counted before it is started: each program, and each end of a pipe that Lisp
     // has.
-    let ends = 1 + usize::from(order.takes_input) + usize::from(order.splits_errors);
-    let count_all = order.pipeline.len() + ends;
+    let ends = 1 + usize::from(request.takes_input) + usize::from(request.splits_errors);
+    let count_all = request.pipeline.len() + ends;
     let mut held = (0..count_all).map(|_| count(m, call.who())).collect::<Result<Vec<_>>>()?;
-    let places = Places::reserve(m, &order)?;
-    m.context.held = places.all;
+    let objects = PipelineObjects::reserve(m, &request)?;
+    m.context.held = objects.all;
     let started = waiting(m, |_| {
         reap();
-        order.start()
+        request.start()
     });
     m.context.held = Value::FALSE;
     let started = started.map_err(|(name, error)| file_error(call.who(), &name, &error))?;
     let mut take = || held.pop().flatten();
-    let programs = started.children.into_iter().zip(&order.pipeline).zip(places.programs);
+    let programs = started.children.into_iter().zip(&request.pipeline).zip(objects.programs);
     for ((child, words), place) in programs {
         let id = child.id();
         let ended = process::open(id).map_err(|e| file_error(call.who(), &words[0], &e.into()))?;
@@ -303,8 +303,8 @@ fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
         let program = Program { name: words[0].clone(), id, ended, state };
         m.complete_foreign(place, Box::new(program));
     }
-    let name = &order.pipeline[0][0];
-    let [input, output, errors] = places.ports;
+    let name = &request.pipeline[0][0];
+    let [input, output, errors] = objects.ports;
     for (end, place) in [(started.output, output), (started.errors, errors)] {
         if let Some(end) = end {
             let input = Input::of_file(end).counted(take());
@@ -315,7 +315,7 @@ fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
         let output = Output::of_file(end, Flush::WhenFull).counted(take());
         m.complete_foreign(input, Box::new(Port::of_output(name, Content::Binary, output)));
     }
-    Ok(places.all)
+    Ok(objects.all)
 }
 
 /// `(program-wait program)`: the exit code; 128 plus the signal's number if a signal ended it.

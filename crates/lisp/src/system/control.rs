@@ -100,11 +100,11 @@ fn next_form(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
     loop {
         match source.next(&session)? {
             None => return Ok(Control::Value(Value::FALSE)),
-            Some(Todo::Call(thunk)) => return Ok(Control::Value(thunk)),
-            Some(Todo::Ready(name)) => {
+            Some(NextAction::Call(thunk)) => return Ok(Control::Value(thunk)),
+            Some(NextAction::Ready(name)) => {
                 machine.apart(frame, count, || lock(&session.world).library_ready(&name));
             }
-            Some(Todo::Expand(form)) => {
+            Some(NextAction::Expand(form)) => {
                 let expand = || lock(&session.world).expand(&environment, &form);
                 let expanded = machine.apart(frame, count, expand);
                 machine.with_pauses(frame, count, |m| source.put(&kernel, m, form, expanded))?;

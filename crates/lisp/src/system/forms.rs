@@ -67,7 +67,7 @@ struct SourceState {
 
 /// The next action for a text.
 #[derive(Debug)]
-pub(crate) enum Todo {
+pub(crate) enum NextAction {
     /// Call this thunk.
     Call(Value),
     /// Record that this library's body has run.
@@ -132,14 +132,14 @@ impl Source {
     }
 
     /// The next action; `None` at the end.
-    pub(crate) fn next(&self, session: &LispSession) -> Result<Option<Todo>> {
+    pub(crate) fn next(&self, session: &LispSession) -> Result<Option<NextAction>> {
         let mut state = lock(&self.0);
         match state.items.pop_front() {
             Some(Item::Thunk(thunk)) => {
                 barrier::overwrite(|| thunk);
-                return Ok(Some(Todo::Call(thunk)));
+                return Ok(Some(NextAction::Call(thunk)));
             }
-            Some(Item::Ready(name)) => return Ok(Some(Todo::Ready(name))),
+            Some(Item::Ready(name)) => return Ok(Some(NextAction::Ready(name))),
             None => {}
         }
         let Some(read) = state.data.pop_front() else { return Ok(None) };
@@ -147,7 +147,7 @@ impl Source {
         if state.is_main {
             session.note_form(form.span);
         }
-        Ok(Some(Todo::Expand(form)))
+        Ok(Some(NextAction::Expand(form)))
     }
 
     /// The next procedure to call, while no threads run: at boot, and in tests.
@@ -161,9 +161,9 @@ impl Source {
         loop {
             match self.next(session)? {
                 None => return Ok(None),
-                Some(Todo::Call(thunk)) => return Ok(Some(thunk)),
-                Some(Todo::Ready(name)) => lock(&session.world).library_ready(&name),
-                Some(Todo::Expand(form)) => {
+                Some(NextAction::Call(thunk)) => return Ok(Some(thunk)),
+                Some(NextAction::Ready(name)) => lock(&session.world).library_ready(&name),
+                Some(NextAction::Expand(form)) => {
                     let expanded = lock(&session.world).expand(&environment, &form);
                     self.put(kernel, mutator, form, expanded)?;
                 }

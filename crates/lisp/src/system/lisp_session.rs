@@ -250,7 +250,7 @@ impl LispSession {
         *lock(&self.main) = Some(Arc::clone(main));
     }
 
-    /// Sets the environment in which names similar to unbound ones are searched.
+    /// Sets the environment of the running text.
     pub(crate) fn set_program(&self, environment: &Arc<Environment>) {
         *lock(&self.program) = Some(Arc::clone(environment));
     }

@@ -40,7 +40,7 @@ const COUNTED: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Calls {
     counts: PerCpu<Box<[AtomicUsize]>>,
-    /// Number of users of the running times of threads whose account has the processors alone.
+    /// How many policies and tools need the running time of every thread.
     measures: AtomicUsize,
 }
 

@@ -54,7 +54,7 @@ struct Case {
 
 /// A channel, and how a thread waits in it.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ChannelEntry {
     channel: Value,
     receives: bool,
     sends: bool,
@@ -65,13 +65,13 @@ struct Place {
 struct Selection {
     cases: Vec<Case>,
     /// By address, each channel once.
-    places: Vec<Place>,
+    places: Vec<ChannelEntry>,
 }
 
 impl ForeignObject for Selection {
     /// Includes the bytes that its cases take in their channels.
     fn held_bytes(&self) -> usize {
-        let case_bytes = size_of::<Case>() + size_of::<Place>() + CASE_BYTES;
+        let case_bytes = size_of::<Case>() + size_of::<ChannelEntry>() + CASE_BYTES;
         size_of::<Self>() + case_bytes * self.cases.len()
     }
 
@@ -190,7 +190,7 @@ impl Selection {
         let mut channels: Vec<Value> = read.iter().map(|&(channel, _)| channel).collect();
         channels.sort_unstable_by_key(|&channel| address(channel));
         channels.dedup();
-        let unused = |channel| Place { channel, receives: false, sends: false };
+        let unused = |channel| ChannelEntry { channel, receives: false, sends: false };
         selection.places = channels.into_iter().map(unused).collect();
         for (channel, operation) in read {
             selection.add(channel, operation);
@@ -199,7 +199,7 @@ impl Selection {
     }
 
     fn add(&mut self, channel: Value, operation: Operation) {
-        let by_address = |place: &Place| address(place.channel).cmp(&address(channel));
+        let by_address = |place: &ChannelEntry| address(place.channel).cmp(&address(channel));
         let place = self.places.binary_search_by(by_address).expect("every channel is among them");
         match operation {
             Operation::Receive(_) => self.places[place].receives = true,

@@ -84,7 +84,7 @@ fn a_long_text_is_scanned_in_linear_time() {
             }
             bytes += line.len() + 1;
             let most = 8 * bytes + 2 * super::SHORT_BYTES * super::SHORT_BYTES;
-            assert!(text.looked_at_bytes <= most, "{line}: {} of {bytes}", text.looked_at_bytes);
+            assert!(text.scanned_bytes <= most, "{line}: {} of {bytes}", text.scanned_bytes);
         }
     }
 }

@@ -71,7 +71,7 @@ const WAYS: &[(&str, &str)] = &[
 const LOOKS_MAX: usize = 2_000;
 
 /// The outside world of the victims.
-struct Surroundings {
+struct OutsideWorld {
     folder: PathBuf,
     certificate: String,
     key: String,
@@ -86,7 +86,7 @@ fn named_pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-impl Surroundings {
+impl OutsideWorld {
     fn new() -> Self {
         let folder = std::env::temp_dir().join(format!("kyocho-kills-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -170,7 +170,7 @@ fn find(system: &System, name: &str) -> Option<Arc<LispThread>> {
 }
 
 /// Kills a thread in a state in one of the ways, in a session of its own, of which nothing remains.
-fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str)) {
+fn kill(system: &System, place: &OutsideWorld, state: &State, way: (&str, &str)) {
     let &(name, at, before, body) = state;
     let title = format!("{name}, {}", way.0);
     // Written directly, not through the test harness, so that it is visible if the test hangs.
@@ -233,7 +233,7 @@ fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str))
 
 /// The counts when the system is idle.
 #[derive(Debug)]
-struct Left {
+struct Counts {
     descriptors: usize,
     kernel_threads: usize,
     microprocesses: usize,
@@ -241,7 +241,7 @@ struct Left {
     live_bytes: usize,
 }
 
-impl Left {
+impl Counts {
     fn now(system: &System) -> Self {
         let mut session = system.session();
         for _ in 0..2 {
@@ -268,14 +268,14 @@ impl Left {
 
 /// Kills a thread in a state in one of the ways. If a thread has no memory left, it may be unable
 /// to evaluate a text that ends its own thread, so it is ended from outside.
-fn try_pair(system: &System, place: &Surroundings, state: &State, way: (&str, &str)) {
+fn try_pair(system: &System, place: &OutsideWorld, state: &State, way: (&str, &str)) {
     if state.1 != Shortage || way.1.is_empty() {
         kill(system, place, state, way);
     }
 }
 
 fn all_states() {
-    let place = Surroundings::new();
+    let place = OutsideWorld::new();
     for count in [1, 2] {
         let system = boot(on(count));
         let round = |is_tried: &dyn Fn(usize) -> bool| {
@@ -287,20 +287,20 @@ fn all_states() {
         let each_way_on_one_or_two = |turn: usize| turn % 2 == count % 2;
         // Objects that are made once remain: names of libraries, buffers, a node of shared memory.
         round(&|turn| turn % WAYS.len() == 0);
-        let before = Left::now(&system);
+        let before = Counts::now(&system);
         round(&each_way_on_one_or_two);
         // A join can return before the joined thread's last step has ended.
         while !system.kernel.threads.started().is_empty() {
             nap();
         }
         // Unused kernel threads end after a while.
-        let mut after = Left::now(&system);
+        let mut after = Counts::now(&system);
         for _ in 0..10 * LOOKS_MAX {
             if after.is_no_more_than(&before) {
                 break;
             }
             nap();
-            after = Left::now(&system);
+            after = Counts::now(&system);
         }
         assert!(after.is_no_more_than(&before), "{after:?} from {before:?}");
     }
