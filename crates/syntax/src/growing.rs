@@ -70,9 +70,9 @@ enum LexicalState {
 /// A prefix that requires a datum after it, outside all parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefix {
-    /// Forms a datum together with the one that follows, such as `'`.
+    /// A prefix such as `'`, which forms a datum together with the one that follows.
     Quote,
-    /// Removes the datum that follows: `#;`.
+    /// `#;`, which removes the datum that follows.
     Comment,
 }
 

@@ -10,7 +10,7 @@
 //!
 //! The mechanism never waits for an answer. There is at most one policy of each kind, and it has at
 //! most one question. The watchdog checks how long it has had the question. A policy's thread has a
-//! higher priority than all threads except the services, so a late answer is its own fault. It
+//! higher priority than all threads except the services, so no other thread delays its answer. It
 //! belongs to the user that installed it, and is charged and ended like any other thread.
 //!
 //! **Lock order:** a slot; then the registry of threads; then a thread's `inner`.

@@ -347,7 +347,7 @@ pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
         {
             return;
         }
-        // If it was woken, the wake is passed on: there is room, or a message.
+        // If the thread was woken, the wake is passed on: there is room, or a message.
         state.senders.withdraw(thread);
         state.receivers.wake_one();
     }
