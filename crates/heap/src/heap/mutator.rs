@@ -1,10 +1,12 @@
-//! What a running Lisp thread and the primitives it calls allocate with.
+//! The allocation interface of a running Lisp thread and of its primitives.
 //!
-//! Allocation never collects: it takes from the thread's cache, then from the shared heap, then
-//! fails. Values in Rust locals need no rooting between two safepoints.
+//! Allocation never collects. It takes from the thread's cache, then from the shared heap, then
+//! fails. Values in Rust variables need no rooting between two safepoints.
 //!
-//! **Invariant:** who has a `&Mutator` allocates; collections go by only in what takes a `&mut Mutator`. So a value that borrows the mutator,
-//! an [`Unrooted`], is good while it is allocated, and the compiler refuses one that is held across a pause, or while the thread is outside.
+//! **Invariant:** allocation needs a `&Mutator`; operations during which collections may run need a
+//! `&mut Mutator`. So a value that borrows the mutator, an [`Unrooted`], stays valid during
+//! allocation. The compiler rejects code that holds one across a pause, or while the thread is
+//! outside.
 
 use crate::heap::ThreadContext;
 use crate::heap::cells::Cells;
@@ -19,13 +21,15 @@ use kyocho_syntax::symbol;
 use num_bigint::{BigInt, Sign};
 use std::sync::Arc;
 
-/// Objects longer than this have blocks of their own.
+/// Objects longer than this get blocks of their own.
 const LARGE_BYTES: usize = 16 * 1024;
-/// Objects up to a line long go into the cache, though the rest of a run may be lost for it.
+/// Objects up to a line long are allocated in the cache, even if the rest of a run is lost for
+/// that.
 const SHORT_BYTES: usize = crate::heap::marks::LINE_BYTES;
-/// More cannot be allocated: no address space is that large, and sizes in bytes cannot overflow.
+/// Larger objects cannot be allocated: no address space is that large, and sizes in bytes cannot
+/// overflow.
 const SIZE_WORDS_MAX: usize = 1 << 44;
-/// What a mutator asks for at a time unless told otherwise.
+/// Cells that a mutator requests at a time by default.
 const WANT_DEFAULT: usize = 1024;
 
 /// A thread's access to the heap.
@@ -35,20 +39,22 @@ pub struct Mutator {
     pub heap: Arc<Heap>,
     /// The thread's cell cache.
     pub cells: Cells,
-    /// What the machine keeps for the thread; a root.
+    /// The dynamic environment of the thread; a root.
     pub context: ThreadContext,
-    /// Cells that a refill made inside a primitive asks for now, in the begin of each step, and at most.
+    /// Cells that a refill inside a primitive requests now, at the beginning of a step, and at
+    /// most.
     want: Cell<usize>,
     want_first: usize,
     want_most: usize,
-    /// What was taken past the cache, in cells' sizes.
+    /// Memory taken without the cache, in cells.
     wide_cells: Cell<u64>,
-    /// Whether it may take what is kept for handlers when memory is short ([`Limits::reserve_bytes`](super::Limits::reserve_bytes)).
+    /// Whether it may use the memory kept for handlers when memory is short
+    /// ([`Limits::reserve_bytes`](super::Limits::reserve_bytes)).
     pub spends_reserve: bool,
 }
 
 impl Mutator {
-    /// A mutator with an empty cache, which may take all there is.
+    /// A mutator with an empty cache, which may use the whole heap.
     #[must_use]
     pub fn new(heap: Arc<Heap>, context: ThreadContext) -> Self {
         let cells = heap.cells(context.account());
@@ -57,30 +63,31 @@ impl Mutator {
         Self { heap, cells, context, want, want_first, want_most, wide_cells, spends_reserve }
     }
 
-    /// A value that the caller has, as one that he may not hold while collections go by.
+    /// A value as one that may not be held while collections may run.
     #[must_use]
     pub const fn unrooted(&self, value: Value) -> Unrooted<'_> {
         Unrooted::new(value, self)
     }
 
-    /// All that was ever taken, in and past the cache, in cells' sizes.
+    /// All memory ever taken, with and without the cache, in cells.
     pub fn taken_cells(&self) -> u64 {
         self.cells.taken() + self.wide_cells.get()
     }
 
-    /// How many cells a refill made inside a primitive asks for: the first of a step, and each other one twice as many, up to the usual.
+    /// Sets how many cells refills inside primitives request: `cells` for the first refill of a
+    /// step, and twice as many for each further one, up to the default.
     pub fn set_want(&mut self, cells: usize) {
         self.want_first = cells.clamp(1, cache_size::CELLS_MAX);
         self.want.set(self.want_first);
     }
 
-    /// The same, and no more in any refill.
+    /// As [`set_want`](Self::set_want), but the number is the same for each refill.
     pub fn fix_want(&mut self, cells: usize) {
         self.set_want(cells);
         self.want_most = self.want_first;
     }
 
-    /// The thread begins a step: it may wait again soon, and leave what it took unused.
+    /// Begins a step. The thread may wait again soon, and leave unused what it has taken.
     pub fn begin_step(&mut self) {
         self.want.set(self.want_first);
     }
@@ -88,7 +95,7 @@ impl Mutator {
     /// A pair.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     #[inline]
     pub fn cons(&self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
         match self.cells.try_cons(car, cdr) {
@@ -103,10 +110,10 @@ impl Mutator {
         self.cells.try_cons(car, cdr).ok_or(OutOfMemory)
     }
 
-    /// An object, its payload zero (which reads as fixnums).
+    /// An object with a payload of zeros (which read as fixnums).
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     #[inline]
     pub fn object(&self, kind: Kind, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
         if words > SIZE_WORDS_MAX {
@@ -119,13 +126,13 @@ impl Mutator {
         Ok(Value::object_at(at))
     }
 
-    /// Memory for an object with `words` payload words, its header written, its payload not yet:
-    /// the caller fills it before it does anything else.
+    /// Memory for an object with `words` payload words. The header is written, the payload is not:
+    /// the caller must write it before anything else.
     #[inline]
     fn headed(&self, kind: Kind, flags: u8, words: usize) -> Result<usize, OutOfMemory> {
         let bytes = object_bytes(words);
-        // A cache may hold a run of several blocks: what is large has blocks of its own all the same, as the
-        // marker takes for granted.
+        // A cache may contain a run of several blocks. Large objects get blocks of their own
+        // nevertheless, because the marker relies on that.
         let cached = if bytes <= LARGE_BYTES { self.cells.try_raw(bytes) } else { None };
         let at = match cached {
             Some(at) => at,
@@ -160,10 +167,10 @@ impl Mutator {
         Ok(at)
     }
 
-    /// Sees that `cells` cells lie side by side in the cache.
+    /// Makes sure that the cache has `cells` adjacent cells.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn stock(&self, cells: usize) -> Result<(), OutOfMemory> {
         if self.cells.words().fits(cells * GRANULE_BYTES) {
             return Ok(());
@@ -171,13 +178,14 @@ impl Mutator {
         self.heap.refill(&self.cells, cells, self.want.get().max(cells))
     }
 
-    /// Bytes that the thread's account would have room for after a collection, or more.
+    /// A lower bound of the bytes for which the thread's account would have room after a
+    /// collection.
     pub fn attainable_bytes(&self) -> usize {
         self.cells.words().account().map_or(usize::MAX, |account| account.attainable_bytes())
     }
 
-    /// Charges the thread's account for `bytes` past the cache: a large object, or memory outside the heap that will be
-    /// counted when it is marked.
+    /// Charges the thread's account for `bytes` taken without the cache: a large object, or memory
+    /// outside the heap that marking will count.
     ///
     /// # Errors
     /// The account's limit is reached.
@@ -186,10 +194,10 @@ impl Mutator {
         self.cells.words().account().map_or(Ok(()), |account| account.charge(bytes, spends))
     }
 
-    /// Charges the thread's account for the symbols that it has made.
+    /// Charges the thread's account for the symbols that the thread has made.
     ///
     /// # Errors
-    /// It may not make more.
+    /// The account may not make more.
     pub fn admit_symbols(&self) -> Result<(), OutOfMemory> {
         let made_bytes = symbol::take_made_bytes();
         let Some(account) = self.cells.words().account() else { return Ok(()) };
@@ -200,7 +208,7 @@ impl Mutator {
     /// An object whose payload is `fields`.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn object_of(&self, kind: Kind, fields: &[Value]) -> Result<Value, OutOfMemory> {
         let at = self.headed(kind, 0, fields.len())?;
         for (i, &field) in fields.iter().enumerate() {
@@ -212,23 +220,23 @@ impl Mutator {
     /// A proper list.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn list(&self, items: &[Value]) -> Result<Value, OutOfMemory> {
         self.list_onto(items, Value::NIL)
     }
 
-    /// The items, then `tail`.
+    /// The items, followed by `tail`.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn list_onto(&self, items: &[Value], tail: Value) -> Result<Value, OutOfMemory> {
         items.iter().rev().try_fold(tail, |list, &item| self.cons(item, list))
     }
 
-    /// A vector of `length` times `fill`.
+    /// A vector of `length` elements, all of them `fill`.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn vector(&self, length: usize, fill: Value) -> Result<Value, OutOfMemory> {
         if length > SIZE_WORDS_MAX {
             return Err(OutOfMemory);
@@ -240,11 +248,12 @@ impl Mutator {
         Ok(Value::object_at(at))
     }
 
-    /// Memory for an object of `words`, a buffer of raw words, not yet written: a collection does not look inside. The caller writes all of it,
-    /// and may [complete](Self::complete) it as something else.
+    /// Memory for an object of `words`, as a buffer of raw words that is not written yet.
+    /// Collections do not read it. The caller writes all of it, and may then
+    /// [complete](Self::complete) it as another kind.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn begin(&self, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
         if words > SIZE_WORDS_MAX {
             return Err(OutOfMemory);
@@ -252,14 +261,14 @@ impl Mutator {
         Ok(Value::object_at(self.headed(Kind::Buffer, flags, words)?))
     }
 
-    /// Writes some words of one that is not complete.
+    /// Writes some words of an object that is not complete.
     pub fn begin_words(object: Value, range: Range<usize>, fill: Value) {
         for i in range {
             word::initialise(object.address() + WORD_BYTES * (i + 1), fill.to_word());
         }
     }
 
-    /// All words have been written.
+    /// Sets the kind after all words have been written.
     pub fn complete(object: Value, kind: Kind) {
         let header = Header::new(kind, 0, object.size_words());
         word::publish(object.address(), header.to_word());
@@ -268,7 +277,7 @@ impl Mutator {
     /// A vector of these elements.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn vector_of(&self, elements: &[Value]) -> Result<Value, OutOfMemory> {
         self.object_of(Kind::Vector, elements)
     }
@@ -276,7 +285,7 @@ impl Mutator {
     /// An inexact number.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     #[inline]
     pub fn flonum(&self, number: f64) -> Result<Value, OutOfMemory> {
         let at = self.headed(Kind::Flonum, 0, 1)?;
@@ -284,10 +293,10 @@ impl Mutator {
         Ok(Value::object_at(at))
     }
 
-    /// An exact integer: a fixnum where it fits one, else a bignum.
+    /// An exact integer: a fixnum if it fits one, otherwise a bignum.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn integer(&self, number: &BigInt) -> Result<Value, OutOfMemory> {
         if let Some(fixnum) = i64::try_from(number).ok().and_then(Value::fixnum_checked) {
             return Ok(fixnum);
@@ -304,7 +313,7 @@ impl Mutator {
     /// A bytevector with these bytes.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn bytevector(&self, bytes: &[u8]) -> Result<Value, OutOfMemory> {
         let words = 1 + bytes.len().div_ceil(WORD_BYTES);
         let bytevector = self.object(Kind::Bytevector, 0, words)?;
@@ -316,7 +325,7 @@ impl Mutator {
     /// A string.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn string(&self, text: &str) -> Result<Value, OutOfMemory> {
         if text.is_ascii() {
             let at = self.headed(Kind::Buffer, 0, text.len().div_ceil(WORD_BYTES))?;
@@ -332,10 +341,10 @@ impl Mutator {
         self.string_over(length, buffer)
     }
 
-    /// A character buffer with room for `length` characters, all NUL.
+    /// A character buffer for `length` characters, all of them NUL.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn buffer(&self, length: usize, flags: u8) -> Result<Value, OutOfMemory> {
         let char_bytes = if flags & FLAG_WIDE != 0 { 4 } else { 1 };
         let words = length.checked_mul(char_bytes).ok_or(OutOfMemory)?.div_ceil(WORD_BYTES);
@@ -345,7 +354,7 @@ impl Mutator {
     /// A string whose characters are the first `length` of `buffer`.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn string_over(&self, length: usize, buffer: Value) -> Result<Value, OutOfMemory> {
         let string = self.object(Kind::String, 0, 2)?;
         word::initialise(string.address() + WORD_BYTES, length_word(length));
@@ -356,7 +365,7 @@ impl Mutator {
     /// A record.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     pub fn record(&self, record_type: Value, fields: &[Value]) -> Result<Value, OutOfMemory> {
         let record = self.object(Kind::Record, 0, fields.len() + 1)?;
         word::initialise(record.address() + WORD_BYTES, record_type.to_word());
@@ -366,10 +375,10 @@ impl Mutator {
         Ok(record)
     }
 
-    /// A box for a mutated captured variable.
+    /// A cell for a captured variable that is assigned.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
+    /// The heap's limit is reached.
     #[inline]
     pub fn cell(&self, value: Value) -> Result<Value, OutOfMemory> {
         let cell = self.object(Kind::Cell, 0, 1)?;
@@ -377,11 +386,11 @@ impl Mutator {
         Ok(cell)
     }
 
-    /// A Rust object in Lisp's hands; dropped by the collection that finds it unreachable, or with
+    /// A Rust object as a value. It is dropped by the collection that finds it unreachable, or with
     /// the heap.
     ///
     /// # Errors
-    /// When the heap's limit is reached; the object is dropped.
+    /// The heap's limit is reached. The object is dropped.
     pub fn foreign(&self, object: Box<dyn ForeignObject>) -> Result<Value, OutOfMemory> {
         self.charge(object.held_bytes())?;
         let value = self.reserve_foreign()?;
@@ -389,21 +398,22 @@ impl Mutator {
         Ok(value)
     }
 
-    /// A place for a Rust object that refers to its own place, or to others that do.
+    /// An empty foreign object, for a Rust object that refers to it, directly or through others.
     ///
     /// # Errors
-    /// When the heap's limit is reached; the thread is to end, or to stop.
+    /// The heap's limit is reached; or the thread must end or stop.
     pub fn reserve_foreign(&self) -> Result<Value, OutOfMemory> {
         let value = self.object(Kind::Foreign, 0, 1)?;
         word::initialise(value.address() + WORD_BYTES, 0);
         Ok(value)
     }
 
-    /// A place, charged already, for what is about to be made in the host: a call that finds no memory is made again, and what it had made by
-    /// then would be made twice. The collector finds it until it is complete.
+    /// An empty foreign object, charged already, for something that is about to be created in the
+    /// host. A call that runs out of memory is repeated, and would create it twice. The context
+    /// keeps the object alive until it is complete.
     ///
     /// # Errors
-    /// When the heap's limit is reached; the thread is to end, or to stop.
+    /// The heap's limit is reached; or the thread must end or stop.
     pub fn reserve_outside<T: ForeignObject>(&mut self) -> Result<Value, OutOfMemory> {
         self.charge(size_of::<T>())?;
         let place = self.reserve_foreign()?;
@@ -411,14 +421,14 @@ impl Mutator {
         Ok(place)
     }
 
-    /// Puts what was made in the host into its place.
+    /// Stores what was created in the host in its foreign object.
     pub fn complete_outside(&mut self, place: Value, object: impl ForeignObject) -> Value {
         self.complete_foreign(place, Box::new(object));
         self.context.held = Value::FALSE;
         place
     }
 
-    /// Puts a Rust object, charged already, into the place reserved for it.
+    /// Stores a Rust object, charged already, in the foreign object reserved for it.
     pub fn complete_foreign(&self, place: Value, object: Box<dyn ForeignObject>) {
         debug_assert!(place.payload_word(0) == 0, "a place holds one object");
         word::publish(place.address() + WORD_BYTES, word::foreign_into_word(object));
@@ -430,7 +440,7 @@ fn length_word(length: usize) -> u64 {
     Value::fixnum(length as i64).to_word()
 }
 
-/// Writes bytes from `address` on, eight at a time; the last word is padded with zero.
+/// Writes bytes from `address` on, eight at a time. The last word is padded with zeros.
 pub(crate) fn initialise_bytes(address: usize, bytes: &[u8]) {
     for (i, chunk) in bytes.chunks(WORD_BYTES).enumerate() {
         let mut padded = [0; WORD_BYTES];

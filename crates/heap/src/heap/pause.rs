@@ -1,52 +1,55 @@
-//! Long work inside a primitive, part by part: between two parts collections go by, and who is to end ends.
+//! Long work inside a primitive, in slices. Between two slices collections may run, and a thread
+//! that must end is ended.
 //!
 //! ```text
-//!   part ── pause: does anybody want the thread? ──no──► part ── …
-//!                     │ yes: a collection ──► it goes by; what the primitive holds is among its roots ──► part
-//!                     └ yes: its end, or the prompt ──► the primitive gives up; it is called again if the thread goes on
+//!   slice ── pause: must the thread stop? ──no──► slice ── …
+//!                     │ yes: a collection ──► wait for it; the values of the primitive are among its roots ──► slice
+//!                     └ yes: to end, or for the prompt ──► the primitive gives up; it is repeated if the thread continues
 //! ```
 //!
 //! A primitive has values in Rust variables, which no collection looks at. So at a pause it says which ones it needs beside its arguments: they
 //! are marked, and nothing moves. What it has read before and does not name may be gone: a value that is an
 //! [`Unrooted`](crate::heap::Unrooted) cannot be held across a pause, but by [`pause_keeping`](Mutator::pause_keeping).
 //!
-//! **Invariant:** who pauses holds no lock that a Lisp thread waits for in the collector's world, where it would be waited for in its turn. Ports are
-//! waited for outside.
+//! **Invariant:** a thread that pauses holds no lock for which a Lisp thread waits without being at
+//! a safepoint; otherwise the two would wait for each other. Threads wait for ports outside Lisp.
 
 use crate::heap::{Kept, Kind, Mutator, Spared, ThreadContext};
 use crate::raise::Result;
 use crate::value::Value;
 use core::ops::Range;
 
-/// Elements between two pauses: what takes some 100 µs.
+/// Elements between two pauses: about 100 µs of work.
 pub const PART: usize = 1 << 14;
 
-/// What ends a pause, and the work with it.
+/// The reasons that end a pause, and the work with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// The thread is to end, to stop for the prompt, or to hear that memory is out.
+    /// The thread must end, stop for the prompt, or get an out-of-memory error.
     Stopped,
-    /// The thread is to end.
+    /// The thread must end.
     Ended,
 }
 
-/// The parts of a range of elements.
+/// The slices of a range of elements.
 pub fn parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     parts_of(range, PART)
 }
 
-/// The parts of a range, each of `length` but the last.
+/// The slices of a range. All have `length` elements, except the last.
 pub fn parts_of(range: Range<usize>, length: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range.step_by(length).map(move |start| start..end.min(start + length))
 }
 
 impl Mutator {
-    /// Between two parts of work that can be done again from its begin: `held` is needed later. Costs a nanosecond or two while nobody wants
-    /// the thread; waits for a collection that does.
+    /// A pause between two slices of work that can be repeated from its beginning. `held` is needed
+    /// later. Costs a nanosecond or two if there is no request for the thread. Waits for a
+    /// collection.
     ///
     /// # Errors
-    /// The thread is to end, or to stop: the primitive returns with this, and is called again should the thread go on.
+    /// The thread must end or stop. The primitive returns this error, and is repeated if the thread
+    /// continues.
     #[inline]
     pub fn pause(&mut self, held: &[Value]) -> Result<()> {
         if self.context.is_wanted() {
@@ -70,7 +73,7 @@ impl Mutator {
         Ok(Spared::new(values))
     }
 
-    /// Does `work`, in which there may be pauses: each keeps these.
+    /// Runs `work`, which may pause. Each pause keeps these values.
     ///
     /// # Errors
     /// Those of `work`.
@@ -84,7 +87,7 @@ impl Mutator {
         Ok((Spared::new(values), result))
     }
 
-    /// The same where there are many, which are kept in one place.
+    /// As [`pause`](Self::pause), for many values in one vector.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).
@@ -93,7 +96,7 @@ impl Mutator {
         if self.context.is_wanted() { self.pause_now(held, Until::Stopped) } else { Ok(()) }
     }
 
-    /// Does `work`, in which there may be pauses: `values` are needed after it.
+    /// Runs `work`, which may pause. `values` are kept because they are needed after it.
     ///
     /// # Errors
     /// Those of `work`.
@@ -109,16 +112,16 @@ impl Mutator {
         result
     }
 
-    /// What is needed until the innermost [`keeping`](Self::keeping) ends.
+    /// Keeps a value until the innermost [`keeping`](Self::keeping) ends.
     pub fn keep(&mut self, value: Value) -> Value {
         self.context.kept.push(value);
         value
     }
 
-    /// Between two parts of work that cannot be done again: it goes on, unless the thread ends.
+    /// A pause in work that cannot be repeated. The work continues unless the thread must end.
     ///
     /// # Errors
-    /// The thread is to end.
+    /// The thread must end.
     #[inline]
     pub fn pause_midway(&mut self) -> Result<()> {
         if self.context.is_wanted() {
@@ -128,8 +131,8 @@ impl Mutator {
         }
     }
 
-    /// As [`pause`](Self::pause), where nothing but arguments is needed, from within a port that is locked: who waits for a port stands still for
-    /// collections.
+    /// As [`pause`](Self::pause) without further values, inside a locked port. Threads that wait
+    /// for a port do not block collections.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).
@@ -152,10 +155,10 @@ impl Mutator {
 }
 
 impl Mutator {
-    /// A vector of `length` times `fill`, which is an argument or no object.
+    /// A vector of `length` elements, all of them `fill`, which is an argument or not an object.
     ///
     /// # Errors
-    /// As [`pause`](Self::pause); there is no memory.
+    /// As [`pause`](Self::pause); or memory is out.
     pub fn vector_in_parts(&mut self, length: usize, fill: Value) -> Result {
         if length <= PART {
             return Ok(self.vector(length, fill)?);
@@ -171,7 +174,7 @@ impl Mutator {
 }
 
 impl ThreadContext {
-    /// Lets collections go by, unless the thread is to give up.
+    /// Waits while a collection runs, unless the thread must give up.
     #[cold]
     fn stand(&self, until: Until) -> Result<()> {
         self.host.as_ref().map_or(Ok(()), |host| host.stand(self, until))

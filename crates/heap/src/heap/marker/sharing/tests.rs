@@ -9,7 +9,7 @@ use std::sync::Arc;
 const VECTORS: usize = 100;
 const LENGTH: usize = 50;
 
-/// A heap with a team, and roots that nothing else leads to.
+/// A heap with a team, and roots to which nothing else refers.
 fn with_roots() -> (Mutator, Vec<Value>) {
     let torture = Torture { every: 1 << 40, phase: 0, beside: false };
     let limits = Limits {
@@ -29,13 +29,13 @@ fn assert_all_marked(live_bytes: usize) {
 }
 
 #[test]
-fn what_nobody_takes_stays_with_who_has_it() {
+fn work_that_no_helper_takes_stays_with_its_marker() {
     let (m, roots) = with_roots();
     let done = m.heap.collect(|marker: &mut Marker| {
         roots.iter().for_each(|&root| marker.mark(root));
         let Role::Maker { team, .. } = &marker.role else { panic!("there is a team") };
         let team = Arc::clone(team);
-        // Two packets wait; the others are refused.
+        // Two packets wait; further ones are refused.
         (0..5).for_each(|_| marker.share_with(&team));
     });
     assert_all_marked(done.live_bytes);
@@ -63,14 +63,14 @@ fn the_maker_is_not_done_while_a_helper_has_work() {
         });
         heap.collect(|marker| {
             roots.iter().for_each(|&root| marker.mark(root));
-            // One packet, and nothing until the helper has it.
+            // One packet, and no marking until the helper has taken it.
             let Role::Maker { team, .. } = &marker.role else { panic!("there is a team") };
             let team = Arc::clone(team);
             marker.share_with(&team);
             until(&is_held);
             let is_done = marker.run_for(usize::MAX);
             may_go.store(true, Ordering::SeqCst);
-            assert!(!is_done, "a helper has work still");
+            assert!(!is_done, "a helper still has work");
         })
     });
     assert_all_marked(done.live_bytes);
