@@ -40,7 +40,7 @@ impl SyntaxError {
         self
     }
 
-    /// Adds a note about a second position. Further notes are dropped after [`NOTES_MAX`].
+    /// Adds a note about a second position. Notes after the third are dropped.
     #[must_use]
     pub fn note(mut self, span: Span, text: impl Into<String>) -> Self {
         if self.0.notes.len() < NOTES_MAX {
