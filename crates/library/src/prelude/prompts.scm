@@ -28,9 +28,9 @@
   (base %piece-base)
   (end %piece-end)                  ; the continuation at its other end
   (winders %piece-winders)          ; those added, outermost first
-  (handlers %piece-handlers)        ; those added, innermost first; or how many fewer there are
+  (handlers %piece-handlers)        ; those added, innermost first; or the number removed
   (parameters %piece-parameters)    ; those added, innermost first
-  (before %piece-before))           ; handlers and parameters at its base, as lengths
+  (before %piece-before))           ; numbers of handlers and parameters at its base
 
 (define (make-continuation-prompt-tag . name)
   (%make-prompt-tag (if (pair? name) (car name) #f)))

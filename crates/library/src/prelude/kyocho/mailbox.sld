@@ -24,13 +24,13 @@
       (lock process-lock)
       (changed process-changed)
       (arrived arrived set-arrived!)          ; messages, the newest first
-      (waiting waiting set-waiting!)          ; those that the owner has seen, the oldest first
+      (waiting waiting set-waiting!)          ; messages that the owner has taken in, the oldest first
       (links links set-links!)
       (monitors monitors set-monitors!)       ; (reference . mailbox)
       (traps? traps? set-traps!)
-      (status status set-status!)             ; alive, or the reason of its end
-      (asked asked set-asked!)                ; why it is to end, or #f
-      (begun? begun? set-begun!)              ; its thread will tell of its end
+      (status status set-status!)             ; alive, or the reason why it ended
+      (asked asked set-asked!)                ; the reason why it must end, or #f
+      (begun? begun? set-begun!)              ; its thread has begun, and will report its end
       (thread process-thread set-thread!))
 
     (define (new-process name)
