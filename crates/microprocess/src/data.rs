@@ -1,4 +1,4 @@
-//! Plain data and the rules for it: no threads, no host.
+//! Plain data and its rules. Nothing here knows threads or the host.
 
 pub(crate) mod deadline;
 pub(crate) mod detection;

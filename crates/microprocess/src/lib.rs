@@ -1,7 +1,8 @@
-//! Microprocesses: threads by cooperation of user program and kernel (Paper 1).
+//! Microprocesses: threads scheduled jointly by the user program and the kernel (Paper 1).
 //!
-//! A microprocess is created, switched, joined and synchronised at user level, in tens of nanoseconds. What only the kernel can
-//! know reaches the scheduler as an event: a kernel thread stopped inside the kernel, or came back; a time slice is over.
+//! A microprocess is created, switched, joined and synchronised at user level, in tens of
+//! nanoseconds. What only the kernel can know reaches the scheduler as an event. Examples: a kernel
+//! thread fell asleep in the kernel; it woke up; a time slice is over.
 //!
 //! ```
 //! use kyocho_microprocess::{channel, run, spawn};
@@ -22,63 +23,81 @@
 //!        │ runs on
 //!   virtual processor   a role: run queue (64 priorities), timers, free slots; touched by its holder alone, without locks
 //!        │ is held by
-//!   kernel thread   the one that holds it runs microprocesses; the others wait in a pool, or sleep in the kernel
+//!   kernel thread   the holder runs microprocesses; the others wait in a pool, or sleep in the kernel
 //! ```
 //!
 //! | event (Paper 1, §3.1.2) | here | file |
 //! |---|---|---|
-//! | Blocked | the *sentinel*, next in line for the core, sees the holder asleep and gives the processor to a pooled thread; or the host tells | `sentinel`, `detect`, `taking` |
-//! | Unblocked | the thread finds its processor gone at its next call, queues its microprocess and waits for its turn | `schedule` |
-//! | Resumed | a pooled thread is given a virtual processor and dispatches | `dispatch` |
-//! | Preempted | the *monitor* signals the holder; thread and microprocess wait in the handler, the processor goes on | `monitor`, `preempt` |
-//! | Changed | a priority set from outside: its virtual processor queues it anew, and reconsiders | `microprocess`, `vp` |
+//! | Blocked | the *sentinel*, next in line for the core, finds the holder asleep and gives the virtual processor to a pooled thread; or a program in the host's scheduler reports it | `sentinel`, `detect`, `taking` |
+//! | Unblocked | the thread finds at its next call that it lost its virtual processor; it queues its microprocess and waits for one | `schedule` |
+//! | Resumed | a pooled thread receives a virtual processor and runs the scheduler | `dispatch` |
+//! | Preempted | the *monitor* signals the holder; the thread waits in the handler with its microprocess, and another thread takes the virtual processor | `monitor`, `preempt` |
+//! | Changed | a priority is set from outside: the virtual processor queues the microprocess anew and decides again which one runs | `microprocess`, `vp` |
 //! | all of them, to a user scheduler | one type, with the paper's arguments | `event`, `policy::scheduler` |
 //! | stop and resume by global id (§5) | *orders*: kill, suspend, resume, in every state | `orders`, `kill_point`, `control` |
-//! | events masked | a word of the kernel thread; what comes up meanwhile lies in `attention` until it is clear again | `kernel_thread`, `vp` |
+//! | events masked | a word of the kernel thread; until it is clear, events are kept in `attention` | `kernel_thread`, `vp` |
 //!
-//! The paper changes the kernel to make these upcalls; an unprivileged program on Linux is not told that its thread sleeps, so something
-//! must watch; one with `CAP_BPF` may run a program in the host's scheduler ([`Detection::Bpf`]). Blocked is therefore noticed some 10 µs late.
+//! The paper changes the kernel to make these upcalls. Linux does not tell an unprivileged program
+//! that one of its threads sleeps, so another thread must watch. A program with `CAP_BPF` may run
+//! code in the host's scheduler instead ([`Detection::Bpf`]). Blocked is therefore noticed some 10
+//! µs late.
 //!
-//! Priorities hold across the Kyocho processes of one user: they share a file in which each virtual processor says what it wants, and
-//! whoever is outranked on its CPU stands aside (§3.3.1; `space`). The host is told of them, late but for nothing, by what it permits (`reflection`). Who is waited for, as the owner of a lock or by `join`, inherits the
-//! priority of who waits (`inherit`).
+//! Priorities hold across the Kyocho processes of one user. These share a file in which each
+//! virtual processor publishes the priority it wants; one that is outranked on its CPU stands aside
+//! (§3.3.1; `space`). The monitor also reports priorities to the host, as far as the host permits
+//! it. That comes later, but takes no time from the holder (`reflection`). The owner of a lock
+//! inherits the priority of its waiters, and a microprocess that of its joiner (`inherit`).
 //!
-//! User schedulers decide who runs next on a virtual processor; the built-in one is fixed priorities ([`scheduler`]).
+//! A user scheduler decides which microprocess runs next on a virtual processor. The built-in one
+//! has fixed priorities ([`scheduler`]).
 //!
-//! The modules lie in folders by layer, each of which imports from those below it alone: `data`, `protocol`, `processor`, `schedule`,
-//! `events`, `wait`, `thread`, `calls`, `policy`, `runtime`. `ARCHITECTURE.md` draws them, and `tests/layers.rs` checks it.
+//! The modules lie in folders by layer. Each folder imports only from those below it; from the
+//! lowest: `data`, `protocol`, `processor`, `schedule`, `events`, `wait`, `thread`, `calls`,
+//! `policy`, `runtime`. `ARCHITECTURE.md` draws them, and `tests/layers.rs` checks it.
 //!
-//! Read `data::run_queue` and `data::heap`, then `processor::vp`, `schedule`, `thread::dispatch`, then the events.
+//! Read `data::run_queue` and `data::heap`, then `processor::vp`, `schedule`, `thread::dispatch`,
+//! then the events.
 //!
 //! **Invariant:** nothing allocates, frees or suspends while events are masked.
 //!
-//! **Invariant:** a virtual processor has at most one holder; who takes it from a sleeping one proves that the sleeper is in
-//! no section and no restartable sequence (`sentinel`).
+//! **Invariant:** a virtual processor has at most one holder. A thread that takes it from a
+//! sleeping holder first proves that the sleeper is in no section and no restartable sequence
+//! (`sentinel`).
 //!
-//! **Invariant:** records are never unmapped; a stale handle does nothing, or at worst ends one `park` early.
+//! **Invariant:** records are never unmapped; a stale handle does nothing, or at worst ends one
+//! `park` early.
 //!
-//! Lock order: an object's guard, then a select's, then the short locks of slots. No two objects' guards at once.
+//! Lock order: an object's guard, then a select's, then the short locks of slots. No two objects'
+//! guards at once.
 //!
 //! # Thread-local storage
 //!
-//! A thread-local value belongs to the *kernel thread*. A microprocess changes kernel threads, but only inside calls of this crate that
-//! may suspend (or that find its processor gone, which after any system call or page fault may be the next call of all). So:
+//! A thread-local value belongs to the *kernel thread*. A microprocess changes kernel threads, but
+//! only inside calls of this crate that may suspend or that find its virtual processor lost. After
+//! a system call or a page fault, the next call of any kind may find it lost. So:
 //!
-//! * Between two calls of this crate a microprocess stays on its kernel thread, even while it sleeps in the kernel and while it is
-//!   preempted. `errno`, the allocator's caches and libraries that use thread-local values within one call are safe: preempted
-//!   code waits together with its kernel thread.
-//! * Across a call of this crate, a thread-local value may be another kernel thread's. Do not keep state of a microprocess
-//!   in one, and do not hold a borrow of one (`LocalKey::with`, a `RefMut`) across such a call. The compiler believes that a function stays on one
-//!   thread and may reuse the *address* of a thread-local value after the call; whatever reads one after a call should
-//!   do so in a function of its own that is not inlined. This is the known hole of every stackful runtime in Rust.
-//! * What must stay on one kernel thread although it suspends runs inside [`bound()`]; values of a microprocess go into [`local!`].
-//! * For the same reason do not hold a `std::sync::MutexGuard` across such a call: some hosts let only the locking thread unlock
-//!   (Linux futexes do not mind), and who waits for it sleeps in the kernel. [`Mutex`] has neither problem.
-//! * Code that unwinds stays on its kernel thread even where it suspends, since the count of panics is thread-local too.
+//! * Between two calls of this crate a microprocess stays on its kernel thread, even while it
+//!   sleeps in the kernel and while it is preempted. `errno`, the allocator's caches and libraries
+//!   that use thread-local values within one call are safe: preempted code waits together with its
+//!   kernel thread.
+//! * Across a call of this crate, a thread-local value may be another kernel thread's. Do not keep
+//!   state of a microprocess in one, and do not hold a borrow of one (`LocalKey::with`, a `RefMut`)
+//!   across such a call. The compiler assumes that a function stays on one thread, and may reuse
+//!   the *address* of a thread-local value after the call. Code that reads one after such a call
+//!   should do so in a separate function that is not inlined. Every stackful runtime in Rust has
+//!   this hole.
+//! * Code that suspends but must stay on one kernel thread runs inside [`bound()`]. Values of a
+//!   microprocess go into [`local!`].
+//! * For the same reason do not hold a `std::sync::MutexGuard` across such a call: some hosts let
+//!   only the locking thread unlock (Linux does not), and a waiter sleeps in the kernel. [`Mutex`]
+//!   has neither problem.
+//! * Unwinding code stays on its kernel thread even if it suspends, since the count of panics is
+//!   thread-local too.
 //!
 //! # What a signal may interrupt
-//! Preemption uses `SIGURG`, with `SA_RESTART`. Calls that Linux never restarts (`nanosleep`, `poll`, ...) could return
-//! `EINTR`; the monitor therefore does not signal a thread that sleeps, which leaves only the instant before it does.
+//! Preemption uses `SIGURG`, with `SA_RESTART`. Calls that Linux never restarts (`nanosleep`,
+//! `poll`, ...) could return `EINTR`. The monitor therefore does not signal a sleeping thread. What
+//! remains is the instant before the thread falls asleep.
 
 mod calls;
 mod data;

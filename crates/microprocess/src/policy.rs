@@ -1,4 +1,5 @@
-//! What a program may decide about scheduling.
+//! What a program may decide about scheduling: user schedulers, and how many virtual processors
+//! run.
 
 pub(crate) mod concurrency;
 pub(crate) mod configuration;

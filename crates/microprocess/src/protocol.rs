@@ -1,4 +1,5 @@
-//! Protocols of a few atomic words. `tests/models` runs these files in every order of memory accesses.
+//! Protocols of a few atomic words. `tests/models` checks these files in every order of memory
+//! accesses.
 
 pub(crate) mod attention;
 pub(crate) mod bias;

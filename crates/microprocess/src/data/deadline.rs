@@ -15,13 +15,13 @@ impl Deadline {
         Self(ns)
     }
 
-    /// The present.
+    /// The current time.
     #[must_use]
     pub fn now() -> Self {
         Self(monotonic_ns())
     }
 
-    /// The point `wait` from now; `None` if the clock never gets there.
+    /// The point `wait` from now; `None` if that is past the clock's range.
     #[must_use]
     pub fn after(wait: Duration) -> Option<Self> {
         monotonic_ns().checked_add(u64::try_from(wait.as_nanos()).ok()?).map(Self)

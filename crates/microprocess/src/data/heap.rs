@@ -1,6 +1,7 @@
-//! An intrusive pairing heap: who sleeps until when, who must be done by when. Pure.
+//! An intrusive pairing heap, used for sleepers and for deadlines. Pure.
 //!
-//! The links lie in the elements, so nothing is allocated: events are masked when one is inserted.
+//! The links lie in the elements, so insertion allocates nothing. It must not: events are masked
+//! then.
 //!
 //! ```text
 //!   root ── least key
@@ -10,8 +11,8 @@
 //!
 //! **Invariant:** a parent's key is not greater than its children's.
 //!
-//! `insert` and `least` are O(1), `take_up_to` and `remove` O(log n) amortised. No recursion: a
-//! heap of a million elements needs no stack.
+//! `insert` and `least` are O(1), `take_up_to` and `remove` O(log n) amortised. There is no
+//! recursion, so a heap of a million elements needs no stack space.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -20,7 +21,7 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::data::link::Link;
 
-/// The links of one element; its key means something while it is in a heap.
+/// The links of one element. The key is valid only while the element is in a heap.
 pub(crate) struct Links<R: 'static> {
     key: AtomicU64,
     pub(crate) child: Link<R>,
@@ -40,7 +41,8 @@ impl<R> Links<R> {
         }
     }
 
-    /// As new: the heap that the element may have been in is no more.
+    /// Resets the links to those of an element in no heap. The heap that held the element must no
+    /// longer exist.
     pub(crate) fn forget(&self) {
         self.enter(false);
         self.child.set(None);
@@ -62,7 +64,7 @@ impl<R> Links<R> {
         self.key.store(key, Ordering::Relaxed);
     }
 
-    /// Notes whether the element is in a queue; tells whether it was.
+    /// Records whether the element is in a queue; returns whether it was in one before.
     pub(crate) fn enter(&self, inside: bool) -> bool {
         let was = self.is_set();
         self.inside.store(inside, Ordering::Relaxed);
@@ -70,16 +72,16 @@ impl<R> Links<R> {
     }
 }
 
-/// What can be in a heap of kind `K`: something with links for that kind, in at most one heap of it.
+/// An element of heaps of kind `K`. It has links for that kind, and is in at most one heap of it.
 pub(crate) trait Linked<K>: 'static + Sized {
     fn links(&self) -> &Links<Self>;
 }
 
-/// The kind of heap that a virtual processor's sleepers are in, by deadline.
+/// The kind of heap in which a virtual processor keeps its sleepers, by deadline.
 #[derive(Debug)]
 pub(crate) enum Sleeping {}
 
-/// Elements by key.
+/// Elements ordered by key.
 pub(crate) struct Heap<R: 'static, K> {
     root: Cell<Option<&'static R>>,
     kind: PhantomData<K>,
@@ -107,7 +109,7 @@ impl<K, R: Linked<K>> Heap<R, K> {
         self.root.get().map(|root| root.links().key())
     }
 
-    /// Adds `element`.
+    /// Adds `element` under `key`.
     pub(crate) fn insert(&self, element: &'static R, key: u64) {
         let links = element.links();
         debug_assert!(!links.is_set(), "an element is in one heap at a time");
@@ -120,14 +122,14 @@ impl<K, R: Linked<K>> Heap<R, K> {
         }));
     }
 
-    /// Takes the element with the least key if that is not greater than `limit`.
+    /// Removes and returns the element with the least key, if that key is not greater than `limit`.
     pub(crate) fn take_up_to(&self, limit: u64) -> Option<&'static R> {
         let root = self.root.get().filter(|root| root.links().key() <= limit)?;
         self.remove(root);
         Some(root)
     }
 
-    /// Takes `element` out; does nothing if it is in no heap.
+    /// Removes `element`; does nothing if it is in no heap.
     pub(crate) fn remove(&self, element: &'static R) {
         let links = element.links();
         if !links.enter(false) {
@@ -144,7 +146,8 @@ impl<K, R: Linked<K>> Heap<R, K> {
         }
         if let Some(previous) = previous {
             let links = previous.links();
-            // A first child's `previous` is its parent, which points down; otherwise it is a sibling.
+            // The `previous` of a first child is its parent, whose `child` is this element.
+            // Otherwise it is a sibling.
             if links.child.get().is_some_and(|child| core::ptr::eq(child, element)) {
                 links.child.set(next);
             } else {
@@ -157,7 +160,7 @@ impl<K, R: Linked<K>> Heap<R, K> {
     }
 }
 
-/// Joins two heaps, given by roots without neighbours.
+/// Joins two heaps, given by their roots, which have no siblings.
 fn meld<K, R: Linked<K>>(a: &'static R, b: &'static R) -> &'static R {
     let (parent, child) = if a.links().key() <= b.links().key() { (a, b) } else { (b, a) };
     let elder = parent.links().child.get();
@@ -170,7 +173,8 @@ fn meld<K, R: Linked<K>>(a: &'static R, b: &'static R) -> &'static R {
     parent
 }
 
-/// Joins a row of siblings into one heap: in pairs from the left, then the pairs from the right.
+/// Joins a list of siblings into one heap: first in pairs from the left, then the pairs from the
+/// right.
 fn merge_all<K, R: Linked<K>>(first: Option<&'static R>) -> Option<&'static R> {
     let (mut rest, mut pairs) = (first, None::<&'static R>);
     while let Some(left) = rest {

@@ -1,8 +1,9 @@
-//! What a killed microprocess unwinds with.
+//! The panic payload of a killed microprocess.
 
 use core::fmt;
 
-/// What a killed microprocess unwinds with, and what joining it returns.
+/// The panic payload with which a killed microprocess unwinds. Joining it returns this as its
+/// error.
 ///
 /// ```
 /// # kyocho_microprocess::run(|| {

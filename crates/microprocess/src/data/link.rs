@@ -1,8 +1,9 @@
-//! A link from one element that lives for ever to another: a pointer that any thread may read.
+//! A link between elements that are never freed: a pointer that any thread may read.
 //!
-//! Links are changed by one thread at a time, the holder of a virtual processor. They are relaxed atomic words
-//! nevertheless, so that a user scheduler that touches what is no longer its own loses its own order, never memory safety. A relaxed
-//! load or store is a plain one on every processor we run on.
+//! Only one thread at a time changes a link: the holder of a virtual processor. Links are relaxed
+//! atomic words all the same. So a user scheduler that changes an entry of another virtual
+//! processor may spoil its own order, but never memory safety. A relaxed load or store is a plain
+//! one on every supported processor.
 #![expect(unsafe_code, reason = "follows the pointer")]
 
 use core::marker::PhantomData;
@@ -20,14 +21,14 @@ impl<R> fmt::Debug for Link<R> {
 }
 
 impl<R> Link<R> {
-    /// A link to nobody.
+    /// A link to no element.
     pub(crate) const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()), PhantomData)
     }
 
     #[inline]
     pub(crate) fn get(&self) -> Option<&'static R> {
-        // SAFETY: null, or made by `set` from a reference that is good for ever.
+        // SAFETY: null, or made by `set` from a reference with static lifetime.
         unsafe { self.0.load(Ordering::Relaxed).as_ref() }
     }
 

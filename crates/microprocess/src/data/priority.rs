@@ -1,15 +1,16 @@
-//! Priorities: 64 levels, more urgent first, first come first served within one.
+//! Priorities: 64 levels. A higher level is more urgent; microprocesses of one level run first
+//! come, first served.
 
 /// How urgent a microprocess is: 0 (least) to 63 (most).
 ///
-/// A runnable microprocess runs before every less urgent one of its virtual processor, always.
+/// A runnable microprocess always runs before every less urgent one of its virtual processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(u8);
 
 impl Priority {
     /// How many levels there are.
     pub const LEVELS: usize = 64;
-    /// What a microprocess gets when nobody says otherwise.
+    /// The default priority of a microprocess.
     pub const NORMAL: Self = Self(31);
     /// The least urgent level.
     pub const LOWEST: Self = Self(0);

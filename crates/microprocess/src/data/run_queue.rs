@@ -1,4 +1,4 @@
-//! Who runs next: the pure part of dispatching.
+//! The queue that decides which microprocess runs next: the pure part of dispatching.
 //!
 //! ```text
 //!   occupied   63 … 31 … 0        one bit a level: which lists are not empty
@@ -13,13 +13,13 @@ use core::cell::Cell;
 
 use crate::data::priority::Priority;
 
-/// What stands in a run queue: something with a link of its own, in at most one queue at a time.
+/// An element of a run queue. It has a link of its own, and is in at most one queue at a time.
 pub(crate) trait Queued: 'static {
     /// The element behind this one.
     fn link(&self) -> &Cell<Option<&'static Self>>;
 }
 
-/// One level: first come, first served. `last` means nothing while `first` is `None`.
+/// One level, first come, first served. `last` is meaningless while `first` is `None`.
 struct Level<R: 'static> {
     first: Cell<Option<&'static R>>,
     last: Cell<Option<&'static R>>,
@@ -61,7 +61,7 @@ impl<R: Queued> RunQueue<R> {
         list.last.set(Some(element));
     }
 
-    /// Puts `element` before its equals: it was running, and has time left.
+    /// Puts `element` at the front of its level: it was running and has time left in its slice.
     pub(crate) fn push_first(&self, element: &'static R, level: u8) {
         let bit = 1 << (level & 63);
         let list = &self.levels[usize::from(level & 63)];
@@ -72,7 +72,7 @@ impl<R: Queued> RunQueue<R> {
         list.first.set(Some(element));
     }
 
-    /// Takes the first element of the highest level.
+    /// Removes and returns the first element of the highest level that is not empty.
     #[inline]
     pub(crate) fn pop(&self) -> Option<&'static R> {
         let occupied = self.occupied.get();
@@ -90,7 +90,7 @@ impl<R: Queued> RunQueue<R> {
         first
     }
 
-    /// How many elements there are, or `most` if there are more. Walks them.
+    /// The number of elements, or `most` if there are more. Takes time in proportion to the result.
     pub(crate) fn count_up_to(&self, most: usize) -> usize {
         let mut count = 0;
         let mut occupied = self.occupied.get();
@@ -106,7 +106,8 @@ impl<R: Queued> RunQueue<R> {
         count
     }
 
-    /// Takes the first element that is `wanted`, out of turn, among the first `most`. Walks them.
+    /// Removes and returns the first element, among the first `most`, for which `wanted` returns
+    /// `true`. Takes time in proportion to `most`.
     pub(crate) fn take_first(
         &self,
         most: usize,
@@ -129,7 +130,8 @@ impl<R: Queued> RunQueue<R> {
         None
     }
 
-    /// Takes `element` out of turn, if it is in the queue at `level`; tells whether it was. Walks the level.
+    /// Removes `element` if it is in the queue at `level`; returns whether it was. Takes time in
+    /// proportion to the length of that level.
     pub(crate) fn remove(&self, element: &'static R, level: u8) -> bool {
         let list = &self.levels[usize::from(level & 63)];
         let mut at = list.first.get();
@@ -152,7 +154,7 @@ impl<R: Queued> RunQueue<R> {
         true
     }
 
-    /// The level of what [`pop`](Self::pop) would take.
+    /// The level of the element that [`pop`](Self::pop) would return.
     #[inline]
     pub(crate) fn highest(&self) -> Option<u8> {
         match self.occupied.get() {

@@ -1,8 +1,8 @@
 //! Time slices.
 
-/// How long a microprocess runs while equals wait, where nobody says otherwise.
+/// The default time slice: how long a microprocess runs while others of its priority wait.
 pub(crate) const SLICE_NS: u64 = 5_000_000;
 /// The shortest time slice that a program or a user scheduler may ask for.
 pub(crate) const SLICE_NS_MIN: u64 = 1_000_000;
-/// The longest one.
+/// The longest time slice that a program or a user scheduler may ask for.
 pub(crate) const SLICE_NS_MAX: u64 = 1_000_000_000;

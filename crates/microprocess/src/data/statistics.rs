@@ -3,7 +3,7 @@
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 
-/// A count that one kernel thread at a time advances and everybody may read.
+/// A count that one kernel thread at a time increments, and that any thread may read.
 #[derive(Debug)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -12,7 +12,8 @@ impl Counter {
         Self(AtomicU64::new(0))
     }
 
-    /// One more; returns the new count. No atomic read-modify-write: there is one writer.
+    /// Adds one and returns the new count. No atomic read-modify-write: there is one writer at a
+    /// time.
     #[inline(always)]
     pub(crate) fn bump(&self) -> u64 {
         let count = self.0.load(Ordering::Relaxed).wrapping_add(1);
@@ -29,7 +30,7 @@ impl Counter {
     }
 }
 
-/// What happened on one virtual processor.
+/// The events counted on one virtual processor.
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) switches: Counter,
@@ -45,7 +46,7 @@ pub(crate) struct Counters {
     pub(crate) completed: Counter,
     pub(crate) timers: Counter,
     pub(crate) aside: Counter,
-    /// How often attention was served: for the watchdog alone.
+    /// How often the attention word was served. Only the watchdog reads this.
     pub(crate) served: Counter,
 }
 
@@ -102,41 +103,43 @@ impl Counters {
     }
 }
 
-/// What happened since the runtime started.
+/// Counts of events since the runtime started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// A microprocess got a virtual processor.
+    /// Switches to a microprocess on a virtual processor.
     pub switches: u64,
-    /// A microprocess was created.
+    /// Microprocesses created.
     pub spawned: u64,
-    /// A microprocess ended.
+    /// Microprocesses that ended.
     pub ended: u64,
-    /// Blocked: a kernel thread slept in the kernel, and its virtual processor was handed on.
+    /// Blocked: a kernel thread slept in the kernel, and its virtual processor went to another one.
     pub blocked: u64,
-    /// Unblocked: such a thread came back and asked for a virtual processor.
+    /// Unblocked: such a thread woke up and asked for a virtual processor.
     pub unblocked: u64,
-    /// Resumed: a pooled kernel thread got a virtual processor.
+    /// Resumed: a kernel thread of the pool received a virtual processor.
     pub resumed: u64,
-    /// Preempted: a microprocess was stopped inside code that does not call the runtime.
+    /// Preempted: a microprocess was stopped in code that does not call the runtime.
     pub preempted: u64,
-    /// A runnable microprocess was moved to an idle virtual processor.
+    /// Runnable microprocesses moved to an idle virtual processor.
     pub shared: u64,
-    /// A virtual processor gave all it had to another, since both kept using the same channels and locks.
+    /// How often a virtual processor moved all its microprocesses to another one, because both kept
+    /// using the same channels and locks.
     pub gathered: u64,
-    /// A channel or lock was used by another virtual processor than the one before.
+    /// How often a channel or lock was used by another virtual processor than the last time.
     pub travels: u64,
-    /// An operation of input or output completed: see [`io::Route`](crate::calls::io::Route).
+    /// Completed operations of input or output: see [`io::Route`](crate::calls::io::Route).
     pub completed: u64,
-    /// A timer ran out, of a sleep or of a wait with a time limit.
+    /// Timers that expired, of a sleep or of a wait with a time limit.
     pub timers: u64,
-    /// A virtual processor stood aside for a more urgent one of another process.
+    /// How often a virtual processor stood aside for a more urgent one of another process.
     pub aside: u64,
-    /// Preempted by the host: it took the CPU from a kernel thread that held a virtual processor. Known to [`Detection::Bpf`] alone.
+    /// Preempted by the host, which took the CPU from a kernel thread that held a virtual
+    /// processor. Only [`Detection::Bpf`] counts these.
     ///
     /// [`Detection::Bpf`]: crate::Detection::Bpf
     pub host_preempted: u64,
-    /// Resumed by the host: such a thread got a CPU again.
+    /// Resumed by the host: such a thread received a CPU again.
     pub host_resumed: u64,
 }
 

@@ -1,15 +1,19 @@
-//! How many virtual processors run microprocesses, changed while they do (`set_concurrency`, Paper 1, §3.1.3).
+//! Changes the number of virtual processors that run microprocesses, at run time
+//! (`set_concurrency`, Paper 1, §3.1.3).
 //!
 //! ```text
 //!   0   1   2 │ 3   4        the first `concurrency` run, the rest are retired
-//!   run       │ retired      a retired one runs nobody: whatever becomes runnable there is sent on by its base
+//!   run       │ retired      a retired one runs nothing: its base sends microprocesses that become runnable there elsewhere
 //! ```
 //!
-//! A retired virtual processor keeps its port, its timers and its inbox, so nothing that was begun there is lost or cancelled: what
-//! completes there goes on elsewhere, and its next wait is elsewhere. When the last one is gone, its kernel threads sleep.
+//! A retired virtual processor keeps its port, its timers and its inbox, so operations begun there
+//! are neither lost nor cancelled. When one completes, its microprocess continues on another
+//! virtual processor, and waits there from then on. Once no operation is left, the kernel threads
+//! of a retired virtual processor sleep.
 //!
-//! The paper's kernel discards the surplus kernel threads and makes new ones later. Ours keeps them asleep: making one takes as long as
-//! a thousand switches, and the number is bounded by what the runtime was built for.
+//! The paper's kernel discards the surplus kernel threads and makes new ones later. Ours sleep
+//! instead: making a kernel thread takes as long as a thousand switches. Their number is bounded by
+//! what the runtime was built for.
 
 use core::fmt;
 
@@ -17,12 +21,12 @@ use crate::policy::configuration;
 use crate::processor::vp::attention;
 use crate::schedule::mask;
 
-/// A runtime has no such number of virtual processors.
+/// The runtime cannot have that number of virtual processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcurrencyError {
-    /// What was asked for.
+    /// The number asked for.
     pub asked: usize,
-    /// The most that the runtime was built for.
+    /// The greatest number that the runtime was built for.
     pub most: usize,
 }
 
@@ -36,10 +40,12 @@ impl fmt::Display for ConcurrencyError {
 
 impl core::error::Error for ConcurrencyError {}
 
-/// Lets the first `count` virtual processors of the caller's runtime run microprocesses, and no others.
+/// Lets the first `count` virtual processors of the caller's runtime run microprocesses, and no
+/// others.
 ///
-/// Those that retire stop at their next scheduling point, or at the end of the time slice of what runs there. Whoever is pinned
-/// to one may run anywhere meanwhile.
+/// A virtual processor that retires stops at its next scheduling point, at the latest at the end of
+/// the current time slice. A microprocess pinned to a retired one may run anywhere until it is
+/// back.
 ///
 /// ```
 /// use kyocho_microprocess::{Runtime, concurrency, set_concurrency};
@@ -56,7 +62,7 @@ impl core::error::Error for ConcurrencyError {}
 /// `count` is zero, or more than the runtime was built for.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn set_concurrency(count: usize) -> Result<(), ConcurrencyError> {
     let section = mask();
     let shared = section.vp.shared();

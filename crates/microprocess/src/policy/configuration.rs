@@ -1,4 +1,4 @@
-//! What may be changed while a runtime runs, by one microprocess at a time.
+//! What may be changed at run time, by one microprocess at a time.
 
 use core::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use crate::policy::scheduler::Factory;
 use crate::processor::shared::Shared;
 use crate::wait::sync::Mutex as RuntimeMutex;
 
-/// What may be changed of one runtime.
+/// The changeable configuration of one runtime.
 pub(crate) struct Configuration {
     of: &'static Shared,
     /// Makes user schedulers for virtual processors; `None`: the built-in one, or those that it was built with. Held while
@@ -30,10 +30,10 @@ impl Configuration {
     }
 }
 
-/// Those that were asked for, one for each shared part of a runtime.
+/// The configurations made so far, one for each `Shared`.
 static ALL: Mutex<Vec<&'static Configuration>> = Mutex::new(Vec::new());
 
-/// The configuration of a runtime, made when it is first asked for. Allocates.
+/// The configuration of a runtime, made at the first call. Allocates.
 pub(crate) fn of(shared: &'static Shared) -> &'static Configuration {
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = all.iter().find(|known| ptr::eq(known.of, shared)) {

@@ -1,8 +1,10 @@
-//! User schedulers: who runs next on a virtual processor, as a program decides (Paper 1, §3.2 and §3.6).
+//! User schedulers: a program decides which microprocess runs next on a virtual processor (Paper 1,
+//! §3.2 and §3.6).
 //!
-//! Every virtual processor has one. The built-in one serves 64 fixed priorities, first come first served; it is part of the
-//! runtime and costs nothing to call. A program puts another in its place, at start with
-//! [`RuntimeBuilder::scheduler`](crate::RuntimeBuilder::scheduler) or while it runs with [`install`], and goes back with [`remove`].
+//! Every virtual processor has one. The built-in one serves 64 fixed priorities, first come, first
+//! served. It is part of the runtime, so calling it costs nothing. A program replaces it at start
+//! with [`RuntimeBuilder::scheduler`](crate::RuntimeBuilder::scheduler), or at run time with
+//! [`install`]. [`remove`] restores it.
 //!
 //! ```text
 //!   runtime ── enqueue(entry, arrival) ──►  scheduler  ── pick() ──► runtime
@@ -10,8 +12,9 @@
 //!           ── event(Blocked, …)       ──►
 //! ```
 //!
-//! A scheduler is pure: it gets the time as an argument, keeps its queues in the entries ([`List`], [`Levels`], [`Heap`]) and knows
-//! nothing of Linux. So [`simulate`] can drive one with random events.
+//! A scheduler is pure: it gets the time as an argument, keeps its queues in the entries ([`List`],
+//! [`Levels`], [`Heap`]) and knows nothing of Linux. So [`simulate`] can drive one with random
+//! events.
 //!
 //! ```
 //! use kyocho_microprocess::scheduler::EarliestDeadline;
@@ -22,9 +25,10 @@
 //! ```
 //!
 //! # What a scheduler may do
-//! Its methods run with events masked, some in a signal handler with 64 KiB of stack: they neither allocate nor free, take no lock
-//! that others hold for long, do not suspend and do not call this crate beyond their entries. Waking somebody from inside is
-//! kept until the scheduler has returned; suspending panics.
+//! Its methods run with events masked, some in a signal handler with 64 KiB of stack: they must not
+//! allocate or free, take a lock that others hold for long, suspend, or call this crate except for
+//! methods of entries. If a method wakes a microprocess, the wake takes effect after the method has
+//! returned. Suspending panics.
 //!
 //! # What happens to one that is broken
 //! What it picks is checked: an entry that is not runnable here, none while there are some, or a panic costs it its place. The

@@ -1,66 +1,72 @@
-//! The attention word of a virtual processor: what its holder is told, and whether it sleeps.
+//! The attention word of a virtual processor: requests to its holder, and whether the holder
+//! sleeps.
 //!
 //! ```text
-//!   0 ── rest(IDLE or ASIDE) ──► the holder sleeps ── raise(bits): whoever finds it so wakes it ──► bits
-//!   bits ── serve: swap 0 ──► done, one after the other
+//!   0 ── rest(IDLE or ASIDE) ──► the holder sleeps ── raise(bits): the first one to raise wakes it ──► bits
+//!   bits ── serve: swap 0 ──► the holder serves them one by one
 //! ```
 //!
-//! An idle virtual processor can be *claimed* by the holder of another one, which then touches what is the sleeping holder's:
+//! The holder of one virtual processor can *claim* another one that is idle. It may then use what
+//! otherwise belongs to the sleeping holder:
 //!
 //! ```text
 //!   IDLE ── claim: one exchange ──► IDLE | CLAIMED ── release ──► IDLE
-//!                                        └── raise ──► CLAIMED | bits: the holder rises, and waits ── release ──► bits
+//!                                        └── raise ──► CLAIMED | bits: the holder wakes, and waits ── release ──► bits
 //! ```
 //!
-//! **Invariant:** apart from [`CLAIMED`], the word is exactly [`IDLE`] (or [`ASIDE`]) while the holder sleeps and nobody is about
-//! to wake it. A holder rests only from 0, so what was raised before is served first; what is raised afterwards finds the bit.
+//! **Invariant:** apart from [`CLAIMED`], the word is exactly [`IDLE`] (or [`ASIDE`]) while the
+//! holder sleeps and no thread is about to wake it. A holder falls asleep only from 0, so bits
+//! raised earlier are served first. A thread that raises bits later finds the sleep bit, and wakes
+//! the holder.
 //!
-//! **Invariant:** a claim begins only while the word is exactly [`IDLE`], and [`rise`] returns only while there is none. So what is
-//! seen under a claim stays as it is until the release. (`tests/models/idle.rs` runs this file in every order.)
+//! **Invariant:** a claim begins only while the word is exactly [`IDLE`], and [`rise`] returns only
+//! when there is no claim. So what the claimant sees does not change until the release.
+//! (`tests/models/idle.rs` runs this file in every order.)
 
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
 use crate::protocol::pause::let_others_run;
 
-/// Something lies in the inbox.
+/// The inbox is not empty.
 pub(crate) const INBOX: u32 = 1;
 /// A timer may be due.
 pub(crate) const TIMERS: u32 = 2;
-/// The time slice of what runs is over.
+/// The time slice of the running microprocess is over.
 pub(crate) const PREEMPT: u32 = 4;
-/// Somebody in another process may want the CPU more.
+/// A virtual processor of another process may have a greater right to the CPU.
 pub(crate) const RANK: u32 = 8;
 /// The runtime stops.
 pub(crate) const STOP: u32 = 16;
-/// Another virtual processor is idle: share, to see what that gains.
+/// Another virtual processor is idle: move work to it as a trial, to see whether that pays.
 pub(crate) const SHARE: u32 = 32;
-/// Something became more urgent, or less.
+/// A microprocess became more urgent, or less.
 pub(crate) const RECONSIDER: u32 = 1 << 6;
-/// Another scheduler takes its place.
+/// A new scheduler is to be installed.
 pub(crate) const INSTALL: u32 = 1 << 7;
-/// What runs is killed and has not unwound yet.
+/// The running microprocess is killed and has not unwound yet.
 pub(crate) const ORDERS: u32 = 1 << 8;
-/// Everybody here goes where the objects come from.
+/// All microprocesses here are to move to the virtual processor whose objects they use.
 pub(crate) const GATHER: u32 = 1 << 9;
-/// Another virtual processor is idle, and who runs here runs for long: share.
+/// Another virtual processor is idle, and the running microprocess runs for long: move work to the
+/// idle one.
 pub(crate) const SPREAD: u32 = 1 << 10;
-/// The holder of another virtual processor touches what is this one's, whose holder sleeps.
+/// The holder of another virtual processor uses this one's data, whose own holder sleeps.
 pub(crate) const CLAIMED: u32 = 1 << 29;
 /// The holder stands aside for a more urgent process.
 pub(crate) const ASIDE: u32 = 1 << 30;
-/// The holder sleeps.
+/// The holder sleeps because it has no work.
 pub(crate) const IDLE: u32 = 1 << 31;
 
-/// Who sleeps and is to be woken after a [`raise`].
+/// A sleeping holder that must be woken after a [`raise`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sleeper {
-    /// The holder, for want of work.
+    /// It sleeps because it has no work.
     Idle,
-    /// The holder, for a more urgent process.
+    /// It sleeps because a more urgent process has the CPU.
     Aside,
 }
 
-/// Sets `bits`; who is to be woken by the caller for it.
+/// Sets `bits`; returns which sleeper the caller must wake.
 pub(crate) fn raise(word: &AtomicU32, bits: u32) -> Option<Sleeper> {
     let old = word.fetch_or(bits, Ordering::SeqCst);
     if old & (IDLE | ASIDE) == 0 {
@@ -73,14 +79,17 @@ pub(crate) fn raise(word: &AtomicU32, bits: u32) -> Option<Sleeper> {
     cleared.then_some(Sleeper::Idle)
 }
 
-/// The holder begins to sleep, unless something was raised; `bit` is [`IDLE`] or [`ASIDE`].
+/// The holder begins to sleep, if no bit is raised; returns whether it does. `bit` is [`IDLE`] or
+/// [`ASIDE`].
 pub(crate) fn rest(word: &AtomicU32, bit: u32) -> bool {
     word.compare_exchange(0, bit, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
-/// The holder sleeps no longer, whoever woke it; returns once nobody has the processor claimed.
+/// The holder no longer sleeps, whichever thread woke it. Returns once the virtual processor is not
+/// claimed.
 ///
-/// A claim covers a few loads and stores. It lasts longer only where the host preempts the claimant in the middle.
+/// A claim covers a few loads and stores. It lasts longer only if the host preempts the claimant
+/// during it.
 pub(crate) fn rise(word: &AtomicU32, bit: u32) {
     let mut before = word.fetch_and(!bit, Ordering::SeqCst);
     while before & CLAIMED != 0 {
@@ -89,7 +98,8 @@ pub(crate) fn rise(word: &AtomicU32, bit: u32) {
     }
 }
 
-/// Claims the processor of a holder that sleeps for want of work: on success the holder touches nothing until [`release`].
+/// Claims the virtual processor of a holder that sleeps because it has no work. On success the
+/// holder uses nothing of it until [`release`].
 pub(crate) fn claim(word: &AtomicU32) -> bool {
     word.compare_exchange(IDLE, IDLE | CLAIMED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
@@ -99,17 +109,18 @@ pub(crate) fn release(word: &AtomicU32) {
     word.fetch_and(!CLAIMED, Ordering::Release);
 }
 
-/// Whether `bits` say that the holder sleeps, and nobody is about to wake it.
+/// Whether `bits` say that the holder sleeps, and no thread is about to wake it.
 pub(crate) fn is_at_rest(bits: u32) -> bool {
     matches!(bits & !CLAIMED, IDLE | ASIDE)
 }
 
-/// Whether `bits` say that the holder sleeps for want of work, and nobody is about to wake it.
+/// Whether `bits` say that the holder sleeps because it has no work, and no thread is about to wake
+/// it.
 pub(crate) fn is_idle(bits: u32) -> bool {
     bits & !CLAIMED == IDLE
 }
 
-/// Takes everything that was raised.
+/// Takes all bits that were raised.
 pub(crate) fn take(word: &AtomicU32) -> u32 {
     word.swap(0, Ordering::Acquire)
 }

@@ -1,22 +1,28 @@
-//! The bias of the short locks: whoever is alone need not take them.
+//! The bias of the short locks: while only one virtual processor is awake, short locks are not
+//! taken.
 //!
-//! Masking events excludes everybody on the same virtual processor, so locks are for those on others. While one virtual processor of the
-//! whole process is awake, there are none: a lock is a load and a branch. The second to wake *revokes* the bias before it touches
-//! anything, and the last but one to fall asleep restores it.
+//! Masking events excludes everything else on the same virtual processor, so locks are needed only
+//! against other virtual processors. While only one of the whole process is awake, a lock is just a
+//! load and a branch. The second one to wake *revokes* the bias before it touches anything. The
+//! last but one to fall asleep restores it.
 //!
 //! ```text
 //!   awake:  0 ── enter ──► 1 ── enter: revoke, settle ──► 2, 3, …        biased: a section begins with a load
 //!                            ◄── leave: restore ─────────                revoked: locks are taken
 //! ```
-//! Revoking is a store, then a memory barrier in all threads of the process, then a wait for every section that began before: a section sets
-//! its mask first and looks at the bias afterwards, so after the barrier either its mask is seen or it sees the store. Who enters
-//! sections pays no barrier of its own.
+//! To revoke is a store, then a memory barrier in all threads of the process, then a wait for every
+//! section that began before. A section sets its mask first and reads the bias afterwards. So after
+//! the barrier, either its mask is seen or it sees the store. A thread that enters sections needs
+//! no barrier of its own.
 //!
-//! A kernel thread of no runtime has nobody who could wait for its sections: the first one revokes the bias for good.
+//! The sections of a kernel thread outside any runtime cannot be waited for. The first such thread
+//! revokes the bias for good.
 //!
-//! **Invariant:** who enters is in no section, and enters none before [`Bias::enter`] returns; who leaves enters none before it enters again.
+//! **Invariant:** a member calls [`Bias::enter`] outside any section, and begins none before it
+//! returns. A member that leaves begins no section before it enters again.
 //!
-//! Source: Paper 0 (no atomic instruction where nobody else runs); biased locks, as `tst` has them for one lock.
+//! Source: Paper 0 (no atomic instruction if no other thread runs); biased locks, as `tst` has them
+//! for one lock.
 #![expect(unsafe_code, reason = "a list behind a gate")]
 
 use core::cell::Cell;
@@ -28,22 +34,23 @@ use kyocho_sys::prim::hint::spin_loop;
 
 use crate::protocol::pause::let_others_run;
 
-/// Looks before the host is asked to run somebody else.
+/// How often a wait checks its condition before it lets other threads run.
 const LOOKS: u32 = 200;
 
-/// Who enters: a virtual processor.
+/// A member of the bias: a virtual processor.
 pub(crate) trait Member: Sync + 'static {
     fn presence(&self) -> &Presence<Self>
     where
         Self: Sized;
-    /// Whether its events are masked, in a section that may have begun without locks.
+    /// Whether the member's events are masked, so that it may be in a section that began without
+    /// locks.
     fn may_be_in_section(&self) -> bool;
 }
 
-/// What the bias keeps of one member.
+/// The state that the bias keeps for one member.
 pub(crate) struct Presence<M: 'static> {
     is_inside: AtomicBool,
-    /// Behind the gate.
+    /// The next member inside. Guarded by the gate.
     next: Cell<Option<&'static M>>,
 }
 
@@ -53,22 +60,22 @@ impl<M> Presence<M> {
     }
 }
 
-/// Who is inside. Behind the gate.
+/// The members that are inside. Guarded by the gate.
 struct Inside<M: 'static> {
     first: Option<&'static M>,
     count: u32,
-    /// Somebody whose sections nobody can wait for is inside for good.
+    /// A member whose sections cannot be waited for is inside for good.
     forever: bool,
 }
 
-/// A bias among members.
+/// A bias shared by its members.
 pub(crate) struct Bias<M: 'static> {
     revoked: AtomicBool,
     gate: AtomicBool,
     inside: UnsafeCell<Inside<M>>,
 }
 
-// SAFETY: `inside` is touched behind the gate alone.
+// SAFETY: `inside` is accessed only with the gate held.
 unsafe impl<M: Sync> Sync for Bias<M> {}
 
 impl<M: Member> Bias<M> {
@@ -81,13 +88,15 @@ impl<M: Member> Bias<M> {
         }
     }
 
-    /// Whether locks are taken. In a section: the answer holds until it is left. What those did who were inside before is seen.
+    /// Whether locks are taken. Called in a section: the answer holds until the section ends. The
+    /// caller sees everything that earlier members did inside.
     #[inline(always)]
     pub(crate) fn is_revoked(&self) -> bool {
         self.revoked.load(Ordering::Acquire)
     }
 
-    /// `member` comes in, from outside of any section. `barrier` returns once every other thread has passed a full memory barrier.
+    /// `member` enters, outside any section. `barrier` returns once every other thread has passed a
+    /// full memory barrier.
     pub(crate) fn enter(&self, member: &'static M, barrier: impl Fn()) {
         self.behind_the_gate(|inside| {
             let presence = member.presence();
@@ -101,9 +110,9 @@ impl<M: Member> Bias<M> {
         });
     }
 
-    /// `member` goes out; it is in no section.
+    /// `member` leaves, outside any section.
     pub(crate) fn leave(&self, member: &'static M) {
-        // Before the gate: who is in there may wait for us.
+        // Before the gate is taken: the thread behind the gate may wait for this member's sections.
         member.presence().is_inside.store(false, Ordering::SeqCst);
         self.behind_the_gate(|inside| {
             inside.take_out(member);
@@ -114,7 +123,7 @@ impl<M: Member> Bias<M> {
         });
     }
 
-    /// Somebody comes in whose sections nobody can wait for, and stays.
+    /// A member enters for good; its sections cannot be waited for.
     pub(crate) fn enter_for_good(&self, barrier: impl Fn()) {
         self.behind_the_gate(|inside| {
             if inside.forever {
@@ -127,7 +136,7 @@ impl<M: Member> Bias<M> {
         });
     }
 
-    /// Has everybody take locks: from their present sections on, which it waits for.
+    /// Makes all members take locks, and waits for the sections that began without them.
     fn revoke(&self, inside: &Inside<M>, barrier: impl Fn()) {
         self.revoked.store(true, Ordering::SeqCst);
         barrier();
@@ -141,7 +150,7 @@ impl<M: Member> Bias<M> {
 
     fn behind_the_gate(&self, body: impl FnOnce(&mut Inside<M>)) {
         patiently(|| self.gate.swap(true, Ordering::Acquire));
-        // SAFETY: the gate lets one in at a time.
+        // SAFETY: the gate admits one thread at a time.
         body(unsafe { &mut *self.inside.get() });
         self.gate.store(false, Ordering::Release);
     }
@@ -162,7 +171,7 @@ impl<M: Member> Inside<M> {
     }
 }
 
-/// Waits while `holds`.
+/// Waits while `holds` returns `true`.
 fn patiently(holds: impl Fn() -> bool) {
     let mut looks = 0_u32;
     while holds() {

@@ -1,8 +1,10 @@
-//! Who holds a virtual processor, and how it is taken from a kernel thread that sleeps.
+//! Which kernel thread holds a virtual processor, and how it is taken from a thread that sleeps.
 //!
-//! `vp` is written by the thread itself and by whoever takes the processor away from it while it sleeps in the kernel. The taker puts
-//! [`CLAIMED`] there first, looks whether the thread still sleeps with events unmasked, and only then makes the loss final or takes
-//! the claim back. A thread that finds a claim waits for its outcome; so does one that gives its processor away itself.
+//! `vp` is written by the thread itself, and by the taker: a thread that takes the virtual
+//! processor from it while it sleeps in the kernel. The taker stores [`CLAIMED`] first, then checks
+//! whether the thread still sleeps with events unmasked. Depending on that, it makes the loss final
+//! or withdraws the claim. A thread that finds a claim on its virtual processor waits for the
+//! outcome, even to give the virtual processor away itself.
 //!
 //! ```text
 //!   taker                                         holder
@@ -11,7 +13,8 @@
 //!   lose: vp = null, or unclaim
 //! ```
 //!
-//! **Invariant:** between `mask` and `unmask` a thread that found a processor keeps it. (`tests/models/claim.rs` runs this file in every order.)
+//! **Invariant:** a thread that finds after `mask` that it holds a virtual processor keeps it until
+//! `unmask`. (`tests/models/claim.rs` runs this file in every order.)
 #![expect(unsafe_code, reason = "follows pointers to virtual processors, which live for ever")]
 
 use core::mem::offset_of;
@@ -21,40 +24,41 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, compi
 
 use crate::protocol::pause::let_others_run;
 
-/// What [`Hold::vp`] is while somebody decides whether to take it.
+/// The value of [`Hold::vp`] while a taker decides whether to take it.
 const CLAIMED: usize = 1;
 
 fn claimed<P>() -> *mut P {
     ptr::without_provenance_mut(CLAIMED)
 }
 
-/// What one kernel thread holds, and whether its events are masked.
+/// The virtual processor that one kernel thread holds, and whether its events are masked.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Hold<P> {
-    /// Events are masked: the processor cannot be taken away, a preemption stays pending.
+    /// Not 0 while events are masked: the virtual processor cannot be taken away, and a preemption
+    /// stays pending.
     mask: AtomicU32,
     vp: AtomicPtr<P>,
 }
 
 impl<P: 'static> Hold<P> {
-    /// Where the mask is, in bytes.
+    /// Byte offset of the mask.
     pub(crate) const MASK_OFFSET: usize = offset_of!(Self, mask);
-    /// Where the processor is.
+    /// Byte offset of the virtual processor.
     pub(crate) const VP_OFFSET: usize = offset_of!(Self, vp);
 
-    /// Of a thread that holds `vp`, or null; events are masked.
+    /// For a thread that holds `vp`, or nothing if `vp` is null; events are masked.
     pub(crate) const fn new(vp: *mut P) -> Self {
         Self { mask: AtomicU32::new(1), vp: AtomicPtr::new(vp) }
     }
 
-    /// Masks events on the calling thread; tells whether they were not.
+    /// Masks events on the calling thread; returns whether they were unmasked.
     #[inline(always)]
     pub(crate) fn mask(&self) -> bool {
         let outermost = self.mask.load(Ordering::Relaxed) == 0;
         self.mask.store(1, Ordering::Relaxed);
-        // The handler on this very thread is the only one who must see this order; takers look
-        // at the mask after they saw the thread asleep.
+        // Only the signal handler on this very thread must see this order. Takers read the mask
+        // after they saw the thread asleep.
         compiler_fence(Ordering::SeqCst);
         outermost
     }
@@ -62,17 +66,18 @@ impl<P: 'static> Hold<P> {
     #[inline(always)]
     pub(crate) fn unmask(&self) {
         compiler_fence(Ordering::SeqCst);
-        // A taker that saw the thread asleep in a section, and then finds this, sees all that the section did.
+        // A taker that saw the thread asleep in a section, and then reads this 0, sees everything
+        // that the section did.
         self.mask.store(0, Ordering::Release);
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// Whether events are masked, for others than the thread itself.
+    /// Whether events are masked, as seen by other threads.
     pub(crate) fn is_masked(&self) -> bool {
         self.mask.load(Ordering::SeqCst) != 0
     }
 
-    /// The processor it holds. Events must be masked.
+    /// The virtual processor that the thread holds. Events must be masked.
     #[inline(always)]
     pub(crate) fn held(&self) -> Option<&'static P> {
         Self::processor(self.vp.load(Ordering::Relaxed))
@@ -83,37 +88,41 @@ impl<P: 'static> Hold<P> {
         if vp.addr() <= CLAIMED {
             return None;
         }
-        // SAFETY: neither null nor the claim, so a virtual processor, which lives for ever.
+        // SAFETY: neither null nor the claim, so it is a virtual processor, and those are never
+        // freed.
         Some(unsafe { &*vp })
     }
 
-    /// Waits until no claim is pending; the processor it holds then.
+    /// Waits until no claim is pending; returns the virtual processor held then.
     #[cold]
     pub(crate) fn settle_claim(&self) -> Option<&'static P> {
         loop {
             let vp = self.vp.load(Ordering::Acquire);
             if vp != claimed() {
-                // Not a second load: somebody else may claim it by then, who will take that back.
+                // Not a second load: a new claim, which will be withdrawn, may be there by then.
                 return Self::processor(vp);
             }
             let_others_run();
         }
     }
 
-    /// Takes `vp` from this thread if `look` finds it asleep where it may lose it; what it found. The caller makes the loss final by
-    /// [`lose`](Self::lose). `tell` sets the word that the thread's restartable sequences look at.
+    /// Takes `vp` from this thread if `look` finds it asleep where it may lose it; returns what
+    /// `look` found. The caller makes the loss final with [`lose`](Self::lose). `tell` sets the
+    /// word that the thread's restartable sequences read.
     pub(crate) fn take<S>(
         &self,
         vp: &'static P,
         tell: impl Fn(*mut P),
         look: impl FnOnce() -> Option<S>,
     ) -> Option<S> {
-        // Who was just given a processor is masked, and must not find it claimed.
+        // A thread that has just received a virtual processor has events masked, and must not find
+        // it claimed.
         if self.is_masked() || !self.claim(vp) {
             return None;
         }
         tell(ptr::null_mut());
-        // A mask that is clear after the look was clear while the thread slept, or its section is over; the next one finds the claim.
+        // The mask is clear after `look`. So either it was clear while the thread slept, or that
+        // section is over; the next section finds the claim.
         let seen = look().filter(|_| !self.is_masked());
         if seen.is_none() {
             tell(ptr::from_ref(vp).cast_mut());
@@ -122,24 +131,26 @@ impl<P: 'static> Hold<P> {
         seen
     }
 
-    /// Begins to take `vp` from this thread, which seems to sleep.
+    /// Begins to take `vp` from this thread, which seems to sleep; returns whether the claim is
+    /// there.
     pub(crate) fn claim(&self, vp: &'static P) -> bool {
         let held = ptr::from_ref(vp).cast_mut();
         self.vp.compare_exchange(held, claimed(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether somebody decides about its processor just now.
+    /// Whether a claim is pending.
     #[cfg(test)]
     pub(crate) fn is_claimed(&self) -> bool {
         self.vp.load(Ordering::SeqCst) == claimed()
     }
 
-    /// Leaves `vp` with the thread after all.
+    /// Withdraws a claim: the thread keeps `vp`.
     fn unclaim(&self, vp: &'static P) {
         self.vp.store(ptr::from_ref(vp).cast_mut(), Ordering::SeqCst);
     }
 
-    /// The claim stands, or nobody looks: the thread holds nothing.
+    /// The thread holds nothing from now on. Call only with a claim pending, or if no other thread
+    /// reads `vp`.
     pub(crate) fn lose(&self) {
         self.vp.store(ptr::null_mut(), Ordering::SeqCst);
     }
@@ -147,7 +158,7 @@ impl<P: 'static> Hold<P> {
     /// Gives up `vp`, which the calling thread holds with events masked.
     pub(crate) fn let_go(&self, vp: &'static P) {
         let vp = ptr::from_ref(vp).cast_mut();
-        // A claim fails, since events are masked; wait until it has.
+        // A claim is withdrawn in the end, since events are masked. Until then the exchange fails.
         while self
             .vp
             .compare_exchange(vp, ptr::null_mut(), Ordering::AcqRel, Ordering::Relaxed)
@@ -157,20 +168,21 @@ impl<P: 'static> Hold<P> {
         }
     }
 
-    /// Lets this thread, which is masked and holds nothing, hold `vp`, which nobody holds.
+    /// Gives `vp`, which no thread holds, to this thread, whose events are masked and which holds
+    /// nothing.
     pub(crate) fn set(&self, vp: &'static P) {
         self.vp.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
     }
 
-    /// For the next kernel thread with this record.
+    /// Prepares for the next kernel thread with this record.
     pub(crate) fn renew(&self) {
         self.mask.store(1, Ordering::Relaxed);
         self.vp.store(ptr::null_mut(), Ordering::Relaxed);
     }
 }
 
-/// Does `taking`, unless somebody else takes the same processor just now. Somebody of the lowest class may be at it for long: nothing else
-/// may depend on its end.
+/// Runs `taking`, unless another thread is taking the same virtual processor. A thread of the
+/// lowest class may be at that for long, so nothing else may wait for its end.
 pub(crate) fn exclusively<T>(busy: &AtomicBool, taking: impl FnOnce() -> Option<T>) -> Option<T> {
     if busy.swap(true, Ordering::Acquire) {
         return None;

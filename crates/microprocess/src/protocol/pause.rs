@@ -1,16 +1,17 @@
-//! Waiting for another kernel thread to do something: by yielding the CPU, or by a short sleep.
+//! Waits for progress of another kernel thread: yields the CPU, or sleeps for a short time.
 
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::prim::thread::yield_now;
 use kyocho_sys::sleep;
 
-/// Whether a kernel thread of this process was ever raised above others.
+/// Whether the priority of some kernel thread of this process was ever raised above that of others.
 pub(crate) static RAISED: AtomicBool = AtomicBool::new(false);
-/// How long who waits for a thread that may be below it sleeps at a time.
+/// How long a thread sleeps at a time while it waits for one that may have a lower priority.
 const PAUSE_NS: u64 = 20_000;
 
-/// Lets other kernel threads run: one of them has something to do before the caller can go on. Who is above it must sleep for that.
+/// Lets other kernel threads run, one of which the caller waits for. If priorities differ, the
+/// caller must sleep: yielding does not let a thread of lower priority run.
 #[cold]
 pub(crate) fn let_others_run() {
     if RAISED.load(Ordering::Relaxed) {
@@ -22,6 +23,6 @@ pub(crate) fn let_others_run() {
 
 /// Sleeps in the kernel for about `length_ns`.
 pub(crate) fn pause(length_ns: u64) {
-    // Interrupted by a signal: then it was shorter.
+    // A signal may end the sleep early, which does no harm.
     let _shorter = sleep::until(monotonic_ns() + length_ns);
 }

@@ -1,6 +1,7 @@
-//! Where a kernel thread waits: for a virtual processor, or, with one, for something to do.
+//! The word on which a kernel thread waits: for a virtual processor, or, if it holds one, for work.
 //!
-//! One futex word. Whoever changes it wakes; a thread takes what it says back to [`WAIT`] before it looks, so nothing is said in vain:
+//! One futex word. A thread that changes it also wakes the waiter. The waiter swaps the word back
+//! to [`WAIT`] before it checks its condition, so no wake is lost:
 //!
 //! ```text
 //!   WAIT ── run, rouse ──► RUN ──┐
@@ -11,14 +12,14 @@
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
-/// Nothing to do.
+/// There is nothing to do.
 const WAIT: u32 = 0;
-/// A virtual processor was given, or its idling is over.
+/// The thread received a virtual processor, or is to stop idling.
 const RUN: u32 = 1;
-/// The runtime stops.
+/// The thread is to exit.
 const EXIT: u32 = 2;
 
-/// The word of one kernel thread.
+/// The wait word of one kernel thread.
 #[derive(Debug)]
 pub(crate) struct Turn(AtomicU32);
 
@@ -27,12 +28,12 @@ impl Turn {
         Self(AtomicU32::new(WAIT))
     }
 
-    /// A virtual processor was given to the thread.
+    /// Wakes the thread, which has received a virtual processor.
     pub(crate) fn run(&self) {
         self.say(RUN);
     }
 
-    /// The thread, which waits for a processor, is to exit instead.
+    /// Makes the thread, which waits for a virtual processor, exit instead.
     pub(crate) fn exit(&self) {
         self.say(EXIT);
     }
@@ -42,21 +43,22 @@ impl Turn {
         futex::wake(&self.0, 1);
     }
 
-    /// Ends its idling. Comes too late harmlessly: who waits for a processor looks whether it has one.
+    /// Ends the thread's idling. Harmless if it comes too late: a thread that waits for a virtual
+    /// processor checks whether it has one.
     pub(crate) fn rouse(&self) {
         if self.0.compare_exchange(WAIT, RUN, Ordering::Release, Ordering::Relaxed).is_ok() {
             futex::wake(&self.0, 1);
         }
     }
 
-    /// Sleeps until `given` finds what was given; `None` when the thread is to exit.
+    /// Sleeps until `given` returns a value; returns `None` if the thread is to exit.
     pub(crate) fn wait<T>(&self, given: impl Fn() -> Option<T>) -> Option<T> {
         loop {
             let word = self.0.swap(WAIT, Ordering::Acquire);
             if word == EXIT {
                 return None;
             }
-            // Roused too late, it has none.
+            // `given` returns nothing after a `rouse` that came too late.
             if word == RUN
                 && let Some(given) = given()
             {
@@ -66,7 +68,7 @@ impl Turn {
         }
     }
 
-    /// Sleeps until [`rouse`](Self::rouse) or `deadline_ns`; tells whether it was roused.
+    /// Sleeps until [`rouse`](Self::rouse) or `deadline_ns`; returns whether it was roused.
     pub(crate) fn idle(&self, deadline_ns: Option<u64>) -> bool {
         loop {
             if self.0.swap(WAIT, Ordering::Acquire) != WAIT {
@@ -78,7 +80,7 @@ impl Turn {
         }
     }
 
-    /// For the next kernel thread with this record.
+    /// Prepares for the next kernel thread with this record.
     pub(crate) fn renew(&self) {
         self.0.store(WAIT, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The heap beside a naive model: a vector searched for the earliest.
+//! Compares the heap with a naive model: a vector that is searched for the earliest element.
 
 use proptest::prelude::{Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
@@ -19,7 +19,7 @@ impl Linked<Sleeping> for Element {
 enum Operation {
     Insert(u64),
     TakeDue(u64),
-    /// Removes the k-th of those present, if there are so many.
+    /// Removes the k-th element present, if there are that many.
     Remove(usize),
 }
 

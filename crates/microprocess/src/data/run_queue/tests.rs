@@ -1,4 +1,5 @@
-//! The run queue beside a naive model: a vector searched for the first of the highest level.
+//! Compares the run queue with a naive model: a vector that is searched for the first element of
+//! the highest level.
 
 use core::cell::Cell;
 
@@ -23,12 +24,13 @@ enum Operation {
     Push(u8),
     PushFirst(u8),
     Pop,
-    /// Removes the k-th of those present, if there are so many.
+    /// Removes the k-th element present, if there are that many.
     Remove(usize),
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
-    // Few levels collide, all levels occur.
+    // A few levels are chosen often, so that elements share a level; every level is chosen
+    // sometimes.
     let level = prop_oneof![0..3_u8, 0..64_u8, 61..64_u8];
     prop_oneof![
         level.clone().prop_map(Operation::Push),

@@ -1,14 +1,14 @@
-//! Which words of the program's mean "asleep there".
+//! Which words of a view mean that the thread sleeps, and where.
 
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::atomic::unmodelled::AtomicU64;
 
 use super::{ASLEEP, Asleep, CHANGE, RUNNING, View, WAITING, WORDS};
 
-/// The stack pointer of each of these threads.
+/// The stack pointer of every thread in these tests.
 const STACK: u64 = 0x7ff0;
 
-/// A view with these words.
+/// A view in this state, with this program counter.
 fn view(moment: i32, pc: u64) -> View {
     let words: &'static [AtomicU64; WORDS] = Box::leak(Box::default());
     words[0].store(moment as u64, Ordering::Relaxed);

@@ -1,12 +1,13 @@
-//! Earliest deadline first: who must be done first runs first.
+//! Earliest deadline first: the microprocess with the earliest deadline runs first.
 
 use super::{Arrival, Entry, Heap, List, Scheduler, Slice};
 use crate::data::priority::Priority;
 
-/// Runs by deadline, which is the [parameter](Entry::parameter): nanoseconds of [`Deadline::ns`](crate::Deadline::ns). Those without
-/// one (0) take turns when nobody with a deadline is runnable.
+/// Runs microprocesses by deadline, which is the [parameter](Entry::parameter): nanoseconds of
+/// [`Deadline::ns`](crate::Deadline::ns). Microprocesses without a deadline (0) take turns when
+/// none with a deadline is runnable.
 ///
-/// Nobody is refused: with more work than time, deadlines are missed.
+/// No microprocess is refused: if there is more work than time, deadlines are missed.
 #[derive(Debug, Default)]
 pub struct EarliestDeadline {
     urgent: Heap,
@@ -14,7 +15,7 @@ pub struct EarliestDeadline {
 }
 
 impl EarliestDeadline {
-    /// With nobody to schedule.
+    /// A scheduler with no entries.
     #[must_use]
     pub const fn new() -> Self {
         Self { urgent: Heap::new(), others: List::new() }
@@ -32,7 +33,8 @@ impl Scheduler for EarliestDeadline {
     }
 
     fn enqueue(&mut self, entry: Entry, arrival: Arrival, _now_ns: u64) {
-        // Word 0 tells where it stands, whatever becomes of the deadline: 1 is the heap.
+        // Word 0 says which queue holds the entry, even if its deadline changes later: 1 is the
+        // heap.
         entry.set_word(0, u64::from(deadline_ns(entry).is_some()));
         match (deadline_ns(entry), arrival) {
             (Some(ns), _) => self.urgent.push(entry, ns),

@@ -2,16 +2,17 @@
 //!
 //! ```text
 //!   63 … 32   fixed: as FixedPriority
-//!   31 …  0   time sharing: base - used / 8 - nice      who computes sinks, who waits rises
+//!   31 …  0   time sharing: base - used / 8 - nice      computing lowers the level, waiting raises it
 //! ```
 //!
-//! `used` is 4.3BSD's `p_cpu` (Leffler et al., §4.4): processor time in ticks of 10 ms, at most 255, multiplied once a second
-//! by 2 load / (2 load + 1), where the load is how many want to run. A sleeper's is decayed when it comes back, for all
-//! the seconds it slept. The priority follows the microprocess, whichever kernel thread carries it: that is what the two failures
-//! of §3.6 lack.
+//! `used` is 4.3BSD's `p_cpu` (Leffler et al., §4.4): processor time in ticks of 10 ms, at most
+//! 255. Once a second it is multiplied by 2 load / (2 load + 1), where the load is the number of
+//! runnable microprocesses. The value of a sleeper is decayed when it wakes, for all the seconds it
+//! slept. The priority belongs to the microprocess, whichever kernel thread carries it. The lack of
+//! that causes the two failures of §3.6.
 //!
-//! 4.3BSD decays everybody in one sweep a second. Here the sweep goes level by level, one a pick, from the top down: an entry only
-//! rises by it, so none is swept twice.
+//! 4.3BSD decays all values in one sweep a second. Here the sweep takes one level at each pick,
+//! from the top down. An entry can only rise by it, so none is swept twice.
 
 use super::{Arrival, Entry, Levels, Scheduler, Slice};
 use crate::data::priority::Priority;
@@ -23,14 +24,14 @@ const USED_NS_MAX: u64 = 255 * TICK_NS;
 /// Ticks used that lower the priority by one level.
 const TICKS_PER_LEVEL: u64 = 8;
 const SECOND_NS: u64 = 1_000_000_000;
-/// After so many seconds asleep nothing is left of what was used.
+/// After this many seconds asleep, no used time is left.
 const DECAYS_MAX: u64 = 64;
-/// The load is kept in sixteenths.
+/// The load is stored in sixteenths.
 const LOAD_ONE: u64 = 16;
 
-/// Words of an entry.
+/// Indices of the words of an entry.
 const USED_NS: usize = 0;
-/// The second in which it was last decayed.
+/// The second in which the entry was last decayed.
 const DECAYED: usize = 1;
 
 /// Feedback for priorities up to [`Priority::NORMAL`], fixed ones above.
@@ -41,7 +42,7 @@ pub struct Feedback {
     levels: Levels,
     queued: u64,
     load: u64,
-    /// The second that the sweep is for, and the next level it looks at.
+    /// The second for which the sweep runs, and the next level that it takes.
     second: u64,
     sweep: Option<u8>,
 }
@@ -53,13 +54,13 @@ impl Default for Feedback {
 }
 
 impl Feedback {
-    /// With nobody to schedule.
+    /// A scheduler with no entries.
     #[must_use]
     pub const fn new() -> Self {
         Self { levels: Levels::new(), queued: 0, load: LOAD_ONE, second: 0, sweep: None }
     }
 
-    /// The level at which `entry` competes now.
+    /// The level at which `entry` competes now: its priority, lowered by used time and `nice`.
     #[must_use]
     pub fn level_of(entry: Entry) -> u8 {
         let base = entry.priority().level();
@@ -71,7 +72,7 @@ impl Feedback {
         base.saturating_sub((used + nice) as u8)
     }
 
-    /// Forgets part of what `entry` used, for every second since that was last done.
+    /// Decays the used time of `entry`, once for every second since the last time.
     fn decay(&self, entry: Entry) {
         let seconds = self.second.saturating_sub(entry.word(DECAYED)).min(DECAYS_MAX);
         let mut used_ns = entry.word(USED_NS);
@@ -82,19 +83,20 @@ impl Feedback {
         entry.set_word(DECAYED, self.second);
     }
 
-    /// Notes that a second has begun.
+    /// Updates second, sweep and load when a new second has begun.
     fn look_at(&mut self, now_ns: u64) {
         let second = now_ns / SECOND_NS;
         if second > self.second {
             self.second = second;
-            // A sweep that is not done goes on: who it comes to later forgets more at a time.
+            // An unfinished sweep continues. Entries that it reaches later decay by more seconds at
+            // once.
             self.sweep = self.sweep.or(Some(TOP));
-            // Smoothed, and never below the one that runs.
+            // Smoothed, and at least 1, for the running microprocess.
             self.load = ((self.load + (self.queued + 1) * LOAD_ONE) / 2).max(LOAD_ONE);
         }
     }
 
-    /// Decays one level.
+    /// Decays the entries of one level.
     fn sweep(&mut self) {
         let Some(level) = self.sweep else { return };
         self.sweep = level.checked_sub(1);

@@ -1,16 +1,17 @@
-//! Fixed priorities: the most urgent first, first come first served among equals. What the built-in scheduler does.
+//! Fixed priorities: the most urgent first; equal ones first come, first served. The built-in
+//! scheduler does the same.
 
 use super::{Arrival, Entry, Levels, Scheduler, Slice};
 use crate::data::priority::Priority;
 
-/// One list a priority.
+/// One list for each priority.
 #[derive(Debug, Default)]
 pub struct FixedPriority {
     levels: Levels,
 }
 
 impl FixedPriority {
-    /// With nobody to schedule.
+    /// A scheduler with no entries.
     #[must_use]
     pub const fn new() -> Self {
         Self { levels: Levels::new() }

@@ -1,4 +1,4 @@
-//! Putting a user scheduler in its place while the runtime runs.
+//! Installs a user scheduler while the runtime runs.
 
 use core::fmt;
 use std::sync::Arc;
@@ -33,21 +33,23 @@ impl Factory {
     }
 }
 
-/// Replaces the scheduler of every virtual processor of the caller's runtime; `make` makes one for each, by its number.
+/// Replaces the scheduler of every virtual processor of the caller's runtime. `make` is called with
+/// the index of each, and makes its scheduler.
 ///
-/// The caller's virtual processor changes over before this returns, the others at their next scheduling points. What is
-/// runnable goes over in the order in which it would have run.
+/// The caller's virtual processor changes before this returns, the others at their next scheduling
+/// points. Runnable microprocesses move to the new scheduler in the order in which they would have
+/// run.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn install(make: impl Fn(usize) -> Box<dyn Scheduler> + Send + Sync + 'static) {
     replace(Some(Factory::new(make)));
 }
 
-/// Goes back to the built-in scheduler: 64 fixed priorities, first come first served.
+/// Restores the built-in scheduler: 64 fixed priorities, first come, first served.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn remove() {
     replace(None);
 }
@@ -67,22 +69,24 @@ fn replace(factory: Option<Factory>) {
     ready::free_retired();
 }
 
-/// Which scheduler decides.
+/// Which scheduler a virtual processor has, and whether one failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The user scheduler of the caller's virtual processor; `None`: the built-in one.
+    /// The name of the user scheduler of the caller's virtual processor; `None` for the built-in
+    /// one.
     pub name: Option<&'static str>,
     /// The priority of the most urgent microprocess that waits for the caller's virtual processor.
     pub best: Option<Priority>,
-    /// Why a user scheduler lost its place, on any virtual processor, since one was last installed there.
+    /// Why a user scheduler was removed from any virtual processor, since one was last installed
+    /// there.
     pub fault: Option<Fault>,
 }
 
-/// Which scheduler decides on the caller's virtual processor, and whether one failed.
+/// Which scheduler the caller's virtual processor has, and whether one failed.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 #[must_use]
 pub fn report() -> Report {
     let section = mask();

@@ -1,7 +1,7 @@
-//! Queues for user schedulers: their links lie in the entries, so they never allocate.
+//! Queues for user schedulers. Their links lie in the entries, so they never allocate.
 //!
-//! **Invariant:** an entry stands in one of these queues at a time. A scheduler that breaks it confuses its own queues, and is
-//! [replaced](super::Fault) when it shows.
+//! **Invariant:** an entry is in at most one of these queues at a time. A scheduler that breaks
+//! this confuses only its own queues, and is [replaced](super::Fault) once a wrong pick shows it.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ fn links(entry: Entry) -> &'static Links<Record> {
     Linked::<Ready>::links(entry.record())
 }
 
-/// A list, first to last. Everything but iterating takes constant time.
+/// A list, first to last. Everything except iteration takes constant time.
 #[derive(Debug, Default)]
 pub struct List {
     first: Option<Entry>,
@@ -28,7 +28,7 @@ impl List {
         Self { first: None, last: None }
     }
 
-    /// Whether nobody is in it.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
@@ -64,17 +64,17 @@ impl List {
         }
     }
 
-    /// Takes the first entry.
+    /// Removes and returns the first entry.
     pub fn pop_front(&mut self) -> Option<Entry> {
         self.first.inspect(|&first| self.remove(first))
     }
 
-    /// Takes the last entry.
+    /// Removes and returns the last entry.
     pub fn pop_back(&mut self) -> Option<Entry> {
         self.last.inspect(|&last| self.remove(last))
     }
 
-    /// Takes `entry` out; does nothing if it is in no queue.
+    /// Removes `entry`; does nothing if it is in no queue.
     pub fn remove(&mut self, entry: Entry) {
         let links = links(entry);
         if !links.enter(false) {
@@ -97,7 +97,7 @@ impl List {
     }
 }
 
-/// Entries by a key, least first. Inserting takes constant time, taking out logarithmic.
+/// Entries ordered by key, least first. Insertion takes constant time, removal logarithmic time.
 pub struct Heap(heap::Heap<Record, Ready>);
 
 impl fmt::Debug for Heap {
@@ -119,7 +119,7 @@ impl Heap {
         Self(heap::Heap::new())
     }
 
-    /// Whether nobody is in it.
+    /// Whether the heap is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.least().is_none()
@@ -142,18 +142,19 @@ impl Heap {
         self.0.insert(entry.record(), key);
     }
 
-    /// Takes the entry with the least key; of several, any.
+    /// Removes and returns an entry with the least key; which one is unspecified if there are
+    /// several.
     pub fn pop(&mut self) -> Option<Entry> {
         self.0.take_up_to(u64::MAX).map(Entry::of)
     }
 
-    /// Takes `entry` out; does nothing if it is in no queue.
+    /// Removes `entry`; does nothing if it is in no queue.
     pub fn remove(&mut self, entry: Entry) {
         self.0.remove(entry.record());
     }
 }
 
-/// One list a level, and a word that tells which of them are not empty.
+/// One list for each level, and a word that says which of them are not empty.
 ///
 /// **Invariant:** bit `level` of `occupied` is set if and only if `lists[level]` has entries.
 #[derive(Debug)]
@@ -169,7 +170,7 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// Nobody on any level.
+    /// Empty levels.
     #[must_use]
     pub const fn new() -> Self {
         Self { occupied: 0, lists: [const { List::new() }; 64] }
@@ -181,13 +182,13 @@ impl Levels {
         self.occupied.checked_ilog2().map(|level| level as u8)
     }
 
-    /// Appends `entry` to its equals on `level`, which is below 64.
+    /// Appends `entry` to `level`, which is below 64.
     pub fn push_back(&mut self, entry: Entry, level: u8) {
         self.lists[usize::from(level)].push_back(entry);
         self.note(entry, level);
     }
 
-    /// Puts `entry` before its equals on `level`, which is below 64.
+    /// Puts `entry` at the front of `level`, which is below 64.
     pub fn push_front(&mut self, entry: Entry, level: u8) {
         self.lists[usize::from(level)].push_front(entry);
         self.note(entry, level);
@@ -198,23 +199,23 @@ impl Levels {
         self.occupied |= 1 << level;
     }
 
-    /// Takes the first entry of the highest level.
+    /// Removes and returns the first entry of the highest level that is not empty.
     pub fn pop(&mut self) -> Option<Entry> {
         let first = self.lists[usize::from(self.highest()?)].first()?;
         self.remove(first);
         Some(first)
     }
 
-    /// Takes the first entry of `level`.
+    /// Removes and returns the first entry of `level`.
     pub fn pop_from(&mut self, level: u8) -> Option<Entry> {
         let first = self.lists[usize::from(level)].first()?;
         self.remove(first);
         Some(first)
     }
 
-    /// Takes `entry` out; does nothing if it is in no queue.
+    /// Removes `entry`; does nothing if it is in no queue.
     pub fn remove(&mut self, entry: Entry) {
-        // Bounded whatever a broken scheduler wrote there.
+        // The index stays in bounds even if a broken scheduler wrote another key.
         let level = links(entry).key() as usize % self.lists.len();
         self.lists[level].remove(entry);
         if self.lists[level].is_empty() {

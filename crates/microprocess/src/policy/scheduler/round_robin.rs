@@ -1,16 +1,16 @@
-//! Round robin: everybody in turn, whatever the priority.
+//! Round robin: microprocesses run in turn, whatever their priority.
 
 use super::{Arrival, Entry, List, Scheduler, Slice};
 use crate::data::priority::Priority;
 
-/// One list; each runs for a time slice, or until it waits or yields.
+/// One list. Each microprocess runs for a time slice, or until it waits or yields.
 #[derive(Debug, Default)]
 pub struct RoundRobin {
     list: List,
 }
 
 impl RoundRobin {
-    /// With nobody to schedule.
+    /// A scheduler with no entries.
     #[must_use]
     pub const fn new() -> Self {
         Self { list: List::new() }

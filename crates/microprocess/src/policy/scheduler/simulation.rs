@@ -1,6 +1,8 @@
-//! Driving a user scheduler with random events, from a seed: nothing lost, nothing twice, nothing out of the blue.
+//! Drives a user scheduler with random events from a seed. Checks that no entry is lost, picked
+//! twice, or picked without having been queued.
 //!
-//! A simulated microprocess is in one of five states; every step moves one along an arrow, at a time that goes on by up to 10 ms:
+//! A simulated microprocess is in one of five states. Every step moves one along an arrow, and
+//! advances the time by up to 10 ms:
 //!
 //! ```text
 //!            ┌──────── pick ────────┐
@@ -10,7 +12,7 @@
 //!              └──── unblock ── blocked ◄───────────┘
 //! ```
 //!
-//! What is queued is also changed, moved to another virtual processor and removed.
+//! Queued entries are also changed, moved to another virtual processor, and removed.
 
 use core::fmt;
 
@@ -32,20 +34,20 @@ pub struct Summary {
     pub spawned: usize,
     /// Entries picked.
     pub picked: usize,
-    /// Entries given to another virtual processor.
+    /// Entries moved to another virtual processor.
     pub given: usize,
-    /// Running ones that something more urgent replaced.
+    /// Running microprocesses replaced by a more urgent one.
     pub preempted: usize,
 }
 
-/// What a scheduler must not do, and did.
+/// A rule that a scheduler broke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The seed that shows it again.
+    /// The seed that reproduces it.
     pub seed: u64,
-    /// After how many steps.
+    /// The number of steps before it.
     pub step: usize,
-    /// What it did.
+    /// The rule that was broken.
     pub what: &'static str,
 }
 
@@ -82,7 +84,8 @@ struct Simulation {
     summary: Summary,
 }
 
-/// Drives the schedulers that `make` makes for `virtual_processors` (1 or more) through `steps` random events.
+/// Drives the schedulers that `make` makes for `virtual_processors` (1 or more) through `steps`
+/// random events.
 ///
 /// ```
 /// use kyocho_microprocess::scheduler::{RoundRobin, simulate};
@@ -92,10 +95,10 @@ struct Simulation {
 /// ```
 ///
 /// # Errors
-/// The first thing that a scheduler did wrong.
+/// The first rule that a scheduler broke.
 ///
 /// # Panics
-/// There is no memory for a few records.
+/// Memory for a few records cannot be allocated.
 pub fn simulate(
     seed: u64,
     virtual_processors: usize,
@@ -251,7 +254,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// The member of an entry that the scheduler took out.
+    /// The member of an entry that the scheduler removed.
     fn take(&mut self, processor: usize, entry: Entry) -> Result<usize, &'static str> {
         let index = self.members.iter().position(|member| {
             member.entry == entry && member.home == processor && member.state == State::Queued
@@ -278,7 +281,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Lets what runs on `processor` do something, or picks somebody where nobody runs.
+    /// Lets the microprocess running on `processor` do something, or picks one if none runs.
     fn run(&mut self, processor: usize) -> Outcome {
         let Some(index) = self.running[processor] else { return self.pick(processor) };
         let entry = self.members[index].entry;
@@ -323,7 +326,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Takes everybody out.
+    /// Picks until all queues are empty.
     fn drain(&mut self) -> Outcome {
         for processor in 0..self.schedulers.len() {
             while self.queued_on(processor) > 0 {

@@ -1,4 +1,5 @@
-//! Each policy beside a naive model of who runs next, and driven with random events; broken policies must be caught.
+//! Compares each policy with a naive model, and drives it with random events. Broken policies must
+//! be caught.
 
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
@@ -19,12 +20,12 @@ fn entry(id: u64, level: u8, parameter: u64) -> Entry {
 
 #[derive(Debug, Clone)]
 enum Operation {
-    /// With this level and parameter.
+    /// Enqueues an entry with this level and parameter.
     Enqueue(u8, u64, Arrival),
     Pick,
-    /// Removes the k-th of those present, if there are so many.
+    /// Removes the k-th entry present, if there are that many.
     Remove(usize),
-    /// What runs has this level and parameter.
+    /// Asks whether a queued entry preempts a running one with this level and parameter.
     Preempts(u8, u64, Slice),
 }
 
@@ -47,13 +48,15 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What a policy promises, said naively: which of those present, first to last, run next (any of them may), and when one preempts.
+/// A naive model of a policy. `next` returns the entries of those present, first to last, that may
+/// run next. `preempts` says whether one of them preempts the running entry.
 struct Model {
     next: fn(&[Entry]) -> Vec<Entry>,
     preempts: fn(&[Entry], Entry, Slice) -> bool,
 }
 
-/// Runs `operations` on `scheduler` and on a vector in the order of arrival, the outranked first.
+/// Runs `operations` on `scheduler` and on a vector in the order of arrival, with outranked entries
+/// at the front.
 fn compare(mut scheduler: impl Scheduler, model: &Model, operations: Vec<Operation>) {
     let mut present: Vec<Entry> = Vec::new();
     for (number, operation) in operations.into_iter().enumerate() {
@@ -105,7 +108,7 @@ fn deadline(entry: Entry) -> u64 {
     if entry.parameter() == 0 { u64::MAX } else { entry.parameter() }
 }
 
-/// All with the earliest deadline; the first where nobody has one.
+/// All entries with the earliest deadline; the first entry if none has a deadline.
 fn earliest(present: &[Entry]) -> Vec<Entry> {
     let least = present.iter().map(|&entry| deadline(entry)).min();
     let all = present.iter().copied().filter(|&entry| Some(deadline(entry)) == least);
@@ -186,7 +189,7 @@ proptest! {
                 }
                 3 => prop_assert_eq!(list.pop_back(), model.pop()),
                 _ if at < model.len() => list.remove(model.remove(at)),
-                // Stands in no queue.
+                // The fresh entry is in no queue.
                 _ => list.remove(fresh),
             }
             prop_assert_eq!(list.iter().collect::<Vec<_>>(), model.clone());
@@ -203,8 +206,9 @@ fn naive_level(entry: Entry) -> u8 {
 const SECOND_NS: u64 = 1_000_000_000;
 const MS_NS: u64 = 1_000_000;
 
-/// Lets `io` (2 ms of work, then 8 ms asleep in the kernel) and `cpu` (never stops) compete for `seconds`; the scheduler
-/// decides, 10 ms at a time. Returns the share of periods in which `io` ran as soon as it came back.
+/// Lets two microprocesses compete for `seconds`; the scheduler decides every 10 ms. `io` works 2
+/// ms and then sleeps 8 ms in the kernel; `cpu` never stops. Returns the share of periods in which
+/// `io` ran as soon as it woke.
 fn compete(scheduler: &mut impl Scheduler, io: Entry, cpu: Entry, seconds: u64) -> f64 {
     let (mut at_once, mut periods) = (0, 0);
     scheduler.enqueue(cpu, Arrival::Spawned, 0);
@@ -213,7 +217,7 @@ fn compete(scheduler: &mut impl Scheduler, io: Entry, cpu: Entry, seconds: u64) 
     for period in 0..seconds * 100 {
         let now_ns = period * 10 * MS_NS;
         if running == cpu {
-            // `io` waits, queued: does it get the processor now, or at the end of the slice?
+            // `io` is queued: does it run now, or at the end of the slice?
             periods += 1;
             let is_at_once = scheduler.preempts(cpu, Slice::Left, now_ns);
             at_once += i32::from(is_at_once);
@@ -228,7 +232,7 @@ fn compete(scheduler: &mut impl Scheduler, io: Entry, cpu: Entry, seconds: u64) 
             running = scheduler.pick(now_ns).unwrap();
         }
         assert_eq!(running, io, "one of the two");
-        // Blocked: another kernel thread goes on with `cpu`, until `io` is unblocked.
+        // Blocked: another kernel thread continues with `cpu` until `io` is unblocked.
         scheduler.charge(io, 2 * MS_NS, now_ns + 2 * MS_NS);
         running = scheduler.pick(now_ns + 2 * MS_NS).unwrap();
         assert_eq!(running, cpu);
@@ -240,18 +244,20 @@ fn compete(scheduler: &mut impl Scheduler, io: Entry, cpu: Entry, seconds: u64) 
 
 #[test]
 fn who_computes_does_not_inherit_the_priority_of_who_blocked() {
-    // Paper 1, §3.6, first failure: `cpu` goes on with the priority of `io` whenever `io` blocks, faster than it is lowered.
+    // Paper 1, §3.6, first failure: whenever `io` blocks, `cpu` continues with the priority of
+    // `io`, faster than it is lowered.
     let (io, cpu) = (entry(1, 31, 0), entry(2, 31, 0));
     let at_once = compete(&mut Feedback::new(), io, cpu, 10);
     assert!(Feedback::level_of(cpu) < Feedback::level_of(io));
     assert!(at_once > 0.9, "{at_once}");
-    // Without feedback the first failure shows: nobody is ever more urgent.
+    // Without feedback the first failure shows: `io` is never more urgent than `cpu`.
     assert_eq!(compete(&mut FixedPriority::new(), io, cpu, 10), 0.0);
 }
 
 #[test]
 fn a_new_kernel_thread_lowers_nobody() {
-    // Second failure: a new kernel thread begins at a low priority, so what needs an exact one gets it only by chance.
+    // Second failure: a new kernel thread begins at a low priority, so a microprocess that needs an
+    // exact one gets it only by chance.
     let (urgent, cpu) = (entry(1, 40, 0), entry(2, 31, 0));
     let mut scheduler = Feedback::new();
     assert_eq!(compete(&mut scheduler, urgent, cpu, 10), 1.0, "from the first time on");
@@ -269,7 +275,7 @@ fn what_was_used_is_forgotten_asleep() {
     scheduler.enqueue(sleeper, Arrival::SliceOver, 2 * SECOND_NS);
     let sunk = Feedback::level_of(sleeper);
     assert!(sunk < 20, "{sunk}");
-    // Queued behind others it rises by the sweep alone.
+    // Queued behind others, it rises only through the sweep.
     scheduler.enqueue(other, Arrival::Spawned, 2 * SECOND_NS);
     for turn in 0..100 {
         let now_ns = 3 * SECOND_NS + turn * 10 * MS_NS;
@@ -291,7 +297,7 @@ fn idle_processors_steal_the_oldest_half() {
     assert_eq!(scheduler.surplus(demand), 5);
     let given: Vec<Entry> = (0..5).filter_map(|_| scheduler.give(0)).collect();
     assert_eq!(given, entries[..5]);
-    // The owner goes on with the newest.
+    // The owner continues with the newest.
     assert_eq!(scheduler.pick(0), Some(entries[9]));
 }
 
@@ -336,17 +342,17 @@ fn random_events_find_nothing_lost_nothing_twice() {
 /// How a mutant differs from [`RoundRobin`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mutation {
-    /// Forgets every tenth entry.
+    /// Loses every tenth entry.
     Loses,
-    /// Picks without taking out.
+    /// Picks an entry without removing it.
     Repeats,
-    /// Forgets to take out what is removed.
+    /// Ignores `remove`.
     IgnoresRemove,
-    /// Gives pinned ones away.
+    /// Gives pinned entries away.
     GivesPinned,
-    /// Says that nobody waits.
+    /// Reports no best priority.
     NamesNobody,
-    /// Preempts in favour of nobody.
+    /// Preempts although no entry waits.
     PreemptsForNobody,
 }
 

@@ -1,4 +1,5 @@
-//! Throughput: depth first on each virtual processor, and idle ones steal the oldest.
+//! Throughput: each virtual processor runs its newest microprocesses first, and idle ones steal the
+//! oldest.
 //!
 //! ```text
 //!   front   newest ◄── spawned, woken: their data is in the cache
@@ -7,16 +8,17 @@
 //!   back    oldest ◄── yielded, preempted                          thieves get these: the most work behind each
 //! ```
 //!
-//! Stealing is by request (private deques: Acar, Charguéraud and Rainey, 2013): an idle virtual processor asks a busy one, which
-//! gives half of what waits at its next scheduling point. So the queue needs no lock and no atomic instruction.
+//! Stealing is by request (private deques: Acar, Charguéraud and Rainey, 2013): an idle virtual
+//! processor asks a busy one. At its next scheduling point, that one gives away half of its waiting
+//! microprocesses. So the queue needs no lock and no atomic instruction.
 
 use super::{Arrival, Demand, Entry, List, Scheduler, Slice};
 use crate::data::priority::Priority;
 
-/// Every so many turns go to the oldest, or it might wait for ever.
+/// One turn in this many runs the oldest, which might wait for ever otherwise.
 const TURNS_PER_OLDEST: u32 = 61;
 
-/// As much work as possible, in no promised order. Priorities mean nothing to it.
+/// Does as much work as possible, in no promised order. Ignores priorities.
 #[derive(Debug, Default)]
 pub struct Throughput {
     list: List,
@@ -24,7 +26,7 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// With nobody to schedule.
+    /// A scheduler with no entries.
     #[must_use]
     pub const fn new() -> Self {
         Self { list: List::new(), turns: 0 }
@@ -69,7 +71,7 @@ impl Scheduler for Throughput {
     }
 
     fn give(&mut self, _now_ns: u64) -> Option<Entry> {
-        // Pinned ones gather at the front.
+        // Pinned entries collect at the front.
         let oldest = self.list.pop_back()?;
         if oldest.is_pinned() {
             self.list.push_front(oldest);
