@@ -1,4 +1,4 @@
-//! Virtual processors, the kernel threads that hold them, and the records of what runs on them.
+//! Virtual processors, the kernel threads that hold them, and the records of microprocesses.
 
 pub(crate) mod balance;
 pub(crate) mod bell;

@@ -1,51 +1,61 @@
-//! When runnable microprocesses leave a busy virtual processor for idle ones, how many, and when they gather again: the pure part of sharing.
+//! Decides when runnable microprocesses move from a busy virtual processor to idle ones, how many,
+//! and when they are gathered again. The pure part of sharing.
 //!
-//! The busy one gives, so that its queues need no lock. It is careful: two microprocesses that take turns on one virtual processor switch in some
-//! 10 ns and take no locks; on two, each cache line that both write travels between cores, some 50 to 100 ns a time.
+//! The busy virtual processor moves them itself, so that its queues need no lock. Moving does not
+//! always pay. Two microprocesses that take turns on one virtual processor switch in some 10 ns and
+//! take no locks. On two, each cache line that both write travels between cores, at some 50 to 100
+//! ns each time.
 //!
 //! ```text
-//!            long runs between switches; or else a trial, after ever longer pauses
+//!            long runs between switches; otherwise a trial, after ever longer pauses
 //!   together ────────────────────────────────────────────────────────────────────► spread
 //!            ◄────────────────────────────────────────────────────────────────────
 //!              guarded objects travel: less than TRAVEL_NS between one and the next
 //! ```
-//! Who computes for long between switches gains by a second processor, whatever it shares; who switches all the time may or may not, and nobody
-//! knows but by trying. A trial that fails costs some 100 µs, and the pause after it doubles.
+//! A microprocess that computes for long between switches gains by a second virtual processor,
+//! whatever it shares. For microprocesses that switch all the time, only a trial can show whether
+//! they gain. A failed trial costs some 100 µs, and doubles the pause before the next one.
 
 use core::mem;
 
 use crate::processor::scheduler::Runs;
 
-/// Most that are counted, and twice the most that are given at a time.
+/// The most microprocesses that are counted; twice the most that are moved at a time.
 pub(crate) const COUNTED_MAX: usize = 64;
 
-/// How long a virtual processor is watched before an idle one is woken for it: several times what waking takes.
+/// How long a virtual processor is watched before an idle one is woken for it: several times what a
+/// wake takes.
 pub(crate) const WATCH_NS: u64 = 200_000;
-/// After a virtual processor was heard, it is not heard again for so long.
+/// After a request to share was admitted, requests are ignored for this long.
 const DEAF_NS: u64 = 5_000_000;
-/// The same where the watch that began then found long runs.
+/// The same, if the watch that followed the request found long runs.
 const DEAF_AFTER_LONG_NS: u64 = 1_000_000;
-/// Runs that take longer on average gain by another virtual processor: moving one there costs less.
+/// Average runs longer than this gain by another virtual processor: moving a microprocess costs
+/// less.
 const LONG_RUN_NS: u64 = 20_000;
 /// How long a virtual processor is busy before the first trial.
 const TRIAL_NS: u64 = 4_000_000;
-/// After so many failures the pause no longer doubles.
+/// After this many failures the pause no longer doubles.
 const FAILURES_MAX: u32 = 8;
 
-/// Travels between looks at the clock.
+/// Number of travels after which the clock is read.
 pub(crate) const TRAVELS: u64 = 256;
-/// Guarded objects that come from another virtual processor more often than this cost more than a second processor gives.
+/// A second virtual processor does not pay if guarded objects arrive from another one more often
+/// than this.
 const TRAVEL_NS: u64 = 400;
 
-/// Whether [`TRAVELS`] objects that came within `took_ns` cost more than they are worth.
+/// Whether [`TRAVELS`] objects that arrived within `took_ns` cost more than a second virtual
+/// processor gains.
 pub(crate) fn travels_too_much(took_ns: u64) -> bool {
     took_ns < TRAVELS * TRAVEL_NS
 }
 
-/// When those who switch all the time are spread, for a trial.
+/// Schedules trials: when microprocesses that switch all the time are spread over two virtual
+/// processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trials {
-    /// How many failed, one after the other, the present one included until it has lasted.
+    /// Failed trials in a row. The present trial counts as failed until it has lasted for
+    /// [`TRIAL_NS`].
     failures: u32,
     begun_ns: u64,
 }
@@ -55,7 +65,8 @@ impl Trials {
         Self { failures: 0, begun_ns: 0 }
     }
 
-    /// Whether one begins now, on a virtual processor that has been busy since `busy_ns` beside idle ones.
+    /// Whether a trial begins now, on a virtual processor that has been busy since `busy_ns` while
+    /// others are idle.
     pub(crate) fn begin(&mut self, now_ns: u64, busy_ns: u64) -> bool {
         let pause_ns = TRIAL_NS << self.failures.saturating_sub(1);
         let begins = now_ns >= (busy_ns + TRIAL_NS).max(self.begun_ns + pause_ns);
@@ -66,7 +77,7 @@ impl Trials {
         begins
     }
 
-    /// Nobody is idle.
+    /// Called while no virtual processor is idle: a trial that has lasted counts as a success.
     pub(crate) fn go_on(&mut self, now_ns: u64) {
         if now_ns >= self.begun_ns + TRIAL_NS {
             self.failures = 0;
@@ -77,32 +88,33 @@ impl Trials {
 /// Why a virtual processor is to share with idle ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spread {
-    /// Who runs there runs for long, and somebody was seen to wait.
+    /// Microprocesses run for long there, and one was seen to wait.
     Now,
-    /// Who runs there runs for long; whether anybody waits, it knows itself.
+    /// Microprocesses run for long there. The virtual processor itself checks whether one waits.
     Soon,
-    /// To see whether it gains.
+    /// To find out whether sharing pays.
     Trial,
 }
 
-/// What is known of one virtual processor's switches, while others are idle.
+/// What is known of the switches of one virtual processor while others are idle.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pace {
-    /// Since when it has been busy; 0: not yet seen.
+    /// Since when it has been busy; 0 before the first look.
     busy_ns: u64,
-    /// The beginning of the present watch, and its count of switches then.
+    /// The start of the present watch, and the count of switches then.
     since_ns: u64,
     switches: u64,
-    /// The end of the watch is not to be missed.
+    /// The watch must be evaluated at its end, not some time later.
     is_close: bool,
-    /// The watch was begun for somebody who waits.
+    /// The watch began because of a request: a microprocess waits.
     is_asked: bool,
-    /// Until when it is not heard; 0: it may ask.
+    /// Until when requests are ignored; 0: they are admitted.
     deaf_ns: u64,
 }
 
 impl Pace {
-    /// Whether a virtual processor that may have `asked` is heard now, and until when it is not heard after this.
+    /// Returns whether a request to share is admitted now, and until when requests are ignored.
+    /// `asked`: there is a request.
     pub(crate) fn hear(&mut self, now_ns: u64, asked: bool) -> (bool, Option<u64>) {
         if now_ns < self.deaf_ns {
             return (false, Some(self.deaf_ns));
@@ -111,8 +123,9 @@ impl Pace {
         (asked, asked.then_some(self.deaf_ns))
     }
 
-    /// A look at a busy virtual processor that has switched `switches` times so far; `asked`: somebody came to wait there of late.
-    /// Whether idle ones are to be woken for it now, and because of what; and by when to look again at the latest.
+    /// Evaluates a busy virtual processor that has switched `switches` times so far. `asked`: a
+    /// microprocess began to wait there since the last look. Returns why idle ones are to be woken
+    /// for it now, if they are, and the latest time of the next look.
     pub(crate) fn look(
         &mut self,
         now_ns: u64,
@@ -125,7 +138,7 @@ impl Pace {
             self.busy_ns = now_ns;
         }
         if begins || asked {
-            // What it did before says nothing of those.
+            // Switches before this moment say nothing about the microprocesses of now.
             (self.since_ns, self.switches, self.is_close) = (now_ns, switches, true);
             self.is_asked = asked;
         }
@@ -146,16 +159,17 @@ impl Pace {
     }
 }
 
-/// How many of `runnable` waiting microprocesses to give, to `idle` virtual processors, beside one that runs.
+/// How many of `runnable` waiting microprocesses to move to `idle` virtual processors. One more is
+/// running.
 pub(crate) fn share(runnable: usize, idle: usize, runs: Runs) -> usize {
     let runnable = runnable.min(COUNTED_MAX);
     match (runs, idle) {
         (_, 0) => 0,
-        // Whoever waits behind a long one gains.
+        // Each microprocess that waits behind a long run gains.
         (Runs::Long, _) => runnable.div_ceil(2).max(runnable.min(idle)),
-        // One that waits while another runs may be half of a pair.
+        // A single waiting one may alternate with the running one.
         (Runs::Short, _) if runnable < 2 => 0,
-        // Even shares of those who wait and the one who runs; it stays.
+        // Even shares of the waiting ones and the running one, which stays.
         (Runs::Short, _) => (runnable + 1) * idle / (idle + 1),
     }
     .min(runnable)

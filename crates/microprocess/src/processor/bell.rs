@@ -4,24 +4,29 @@
 //!   waiter (this process)                               waker (another process)
 //!   links itself to its virtual processor's bell        changes the word
 //!   says which bell to ring                             reads which bell, rings it:
-//!   looks at the word once more, parks                    awake: nothing    parked: count up, wake
+//!   reads the word once more, parks                      awake: nothing    parked: count up, wake
 //! ```
 //!
-//! A bell belongs to a virtual processor. Whoever holds that looks at all awaited words when it has nothing else to run, now and then
-//! while it has, and last of all before it sleeps: so a call from another process needs no thread of its own to receive it, and finds the
-//! very kernel thread that will serve it.
+//! A bell belongs to a virtual processor, whose holder checks all awaited words. It does so when it
+//! has nothing to run, now and then while it has, and last of all before it sleeps. So a call from
+//! another process needs no separate thread to receive it: it reaches the kernel thread that will
+//! serve it.
 //!
-//! Each process has two pages. In one it *shows* how its virtual processors stand (awake or parked, on which CPU, held by which kernel
-//! thread); nobody else can write there. In the other one anybody it knows may *ring*, counters that parked holders sleep on, and
-//! *lend* the holder their scheduling class.
+//! Each process has two pages. In the first it *shows* the state of its virtual processors: awake
+//! or parked, on which CPU, held by which kernel thread. No other process can write there. The
+//! second one is *open* to the processes that received its descriptor. There they *ring*, by
+//! incrementing counters that parked holders sleep on, and *lend* a holder their scheduling class.
 //!
-//! **Invariant:** no wake is lost. The waker changes the word before it looks whether the bell's owner is parked; the owner shows that
-//! it is parked before it looks at the words for the last time, and sleeps only while the counter is as before (all sequentially
-//! consistent). Scribbling on the counters can delay a wake by `LOOK_AGAIN_NS`, no more.
+//! **Invariant:** no wake is lost. The waker changes the word before it checks whether the bell's
+//! owner is parked. The owner shows that it is parked before it reads the words for the last time,
+//! and sleeps only if the counter has not changed. All these accesses are sequentially consistent.
+//! A process that overwrites the counters can delay a wake by `LOOK_AGAIN_NS`, no more.
 //!
-//! **Invariant:** an awaited word is alive while it is linked: its waiter unlinks it before it returns, however the wait ends.
+//! **Invariant:** an awaited word is alive while it is linked. The waiter unlinks it before the
+//! wait returns, however the wait ends.
 //!
-//! Source: Paper 1, §4: the server's state is kept where the caller finds it. There in the kernel, here in the page that is shown.
+//! Source: Paper 1, §4: the server's state is kept where the caller finds it. In the paper that is
+//! the kernel, here it is the shown page.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -48,7 +53,7 @@ pub(crate) use hall::{Hall, cpu_of};
 use hall::{NO_BELL, PeerHall};
 pub(crate) use linger::linger;
 
-/// How long a parked holder sleeps at most: somebody may have scribbled on its counter.
+/// The longest sleep of a parked holder, in case another process has overwritten its counter.
 const LOOK_AGAIN_NS: u64 = 100_000_000;
 
 /// The bells of another process.
@@ -56,51 +61,55 @@ const LOOK_AGAIN_NS: u64 = 100_000_000;
 pub struct Peer(PeerHall);
 
 impl Peer {
-    /// The bells behind the two descriptors that the other process, which has the number `process`, got from [`descriptors`]; both are
-    /// checked.
+    /// The bells behind two descriptors, which the process with number `process` obtained from
+    /// [`descriptors`]. Both are checked.
     ///
     /// # Errors
-    /// They are not what they should be; the host gives no memory.
+    /// The descriptors are not of such pages, or the host gives no memory.
     pub fn receive(shown: OwnedFd, open: OwnedFd, process: u32) -> io::Result<Self> {
         Ok(Self(PeerHall::receive(shown, open, process)?))
     }
 
-    /// How the virtual processor behind `bell` stands, as its owner says. A bell that cannot exist is [`Standing::Absent`].
+    /// The state of the virtual processor behind `bell`, as its owner shows it. A number that
+    /// cannot be a bell is [`Standing::Absent`].
     #[must_use]
     pub fn standing(&self, bell: u32) -> Standing {
         self.0.standing(bell)
     }
 
-    /// Lets the owner of `bell` look at the words it awaits: one load while it is awake, a system call while it sleeps. Whether it
-    /// slept.
+    /// Makes the owner of `bell` check the words it awaits. Costs one load if the owner is awake, a
+    /// system call if it sleeps. Returns whether it slept.
     pub fn ring(&self, bell: u32) -> bool {
         self.0.ring(bell)
     }
 }
 
-/// The two descriptors that let another process ring ours: what is shown, and what others may write.
+/// The two descriptors with which another process can ring the bells of this one: the shown page
+/// and the open page.
 ///
 /// # Errors
-/// The host gives no memory or descriptors.
+/// The host gives no memory or no descriptors.
 pub fn descriptors() -> io::Result<(BorrowedFd<'static>, BorrowedFd<'static>)> {
     Ok(hall()?.descriptors())
 }
 
-/// Writes into `place`, where wakers look, that `bell` is to be rung: its number plus 1. 0 says that there is none yet.
+/// Stores the number of `bell` plus 1 into `place`, where wakers read which bell to ring. 0 means
+/// that there is none yet.
 pub fn announce(place: &AtomicU32, bell: u32) {
     if place.load(Ordering::Relaxed) != bell + 1 {
         place.store(bell + 1, Ordering::SeqCst);
     }
 }
 
-/// Rings all bells of this process: a word that waits end by was set. From any kernel thread.
+/// Rings all bells of this process, after a word that ends waits was set. May be called from any
+/// kernel thread.
 pub fn ring_all() {
     if let Ok(hall) = hall() {
         hall.ring_all();
     }
 }
 
-/// The pages of this process, made at their first use.
+/// The bell pages of this process, made at the first call.
 pub(crate) fn hall() -> Result<&'static Hall, Errno> {
     static HALL: OnceLock<Hall> = OnceLock::new();
     if let Some(hall) = HALL.get() {
@@ -110,14 +119,14 @@ pub(crate) fn hall() -> Result<&'static Hall, Errno> {
     Ok(HALL.get_or_init(|| fresh))
 }
 
-/// What a virtual processor keeps about its bell.
+/// The bell of a virtual processor.
 #[derive(Debug)]
 pub(crate) struct Bell {
     number: AtomicU32,
     awaiting: Awaiting,
-    /// Whether the holder, when it is idle, sleeps on the counter.
+    /// Not 0 if the holder sleeps on the counter when it is idle.
     rests_here: AtomicU32,
-    /// How many more times not to yield to a peer: the last time somebody else took the core for long.
+    /// How many more hand-overs to skip, since the last one lost the core for long.
     shy: AtomicU32,
 }
 
@@ -150,7 +159,7 @@ impl Bell {
         }
     }
 
-    /// The hall and its number, once somebody waited here.
+    /// The pages and the bell's number, if a microprocess has ever waited here.
     #[inline]
     fn hung(&self) -> Option<(&'static Hall, u32)> {
         match self.number.load(Ordering::Acquire) {
@@ -159,31 +168,34 @@ impl Bell {
         }
     }
 
-    /// Shows who holds its virtual processor now.
+    /// Shows which kernel thread holds the virtual processor.
     pub(crate) fn show_holder(&self, holder: Option<ThreadId>) {
         if let Some((hall, number)) = self.hung() {
             hall.show_holder(number, holder);
         }
     }
 
-    /// Whether somebody waits, or serves: for a word of another process is no deadlock.
+    /// Whether a microprocess waits for, or follows, a word of another process. Such a wait is no
+    /// deadlock.
     #[inline]
     pub(crate) fn awaits(&self) -> bool {
         self.awaiting.is_any()
     }
 
-    /// Whether a word has changed that somebody waits for, or goes by. By anybody.
+    /// Whether a word has changed for which a microprocess waits, or which it follows. May be
+    /// called by any thread.
     pub(crate) fn has_changed(&self) -> bool {
         self.awaits() && self.awaiting.has_changed()
     }
 
-    /// Makes those runnable whose words have changed, and passes levels on; whether there was anything. By the holder of `vp`, masked.
+    /// Makes waiters runnable whose words have changed, and passes levels on. Returns whether there
+    /// was anything to do. Call as the holder of `vp`, with events masked.
     #[inline]
     pub(crate) fn look(&self, vp: Masked<'_>) -> bool {
         self.awaits() && self.awaiting.look(vp)
     }
 
-    /// Takes the bell down: its virtual processor has stopped.
+    /// Removes the bell when its virtual processor has stopped.
     pub(crate) fn take_down(&self) {
         self.awaiting.forget();
         if let Some((hall, number)) = self.hung() {

@@ -1,4 +1,5 @@
-//! Interrupted inside the C library: its locks are likely to be held, so a preemption is put off.
+//! Postpones a preemption that interrupts the C library, since locks of the library are likely to
+//! be held there.
 //!
 //! A preempted microprocess waits in its signal handler, with whatever lock it holds. If that is a lock of
 //! the allocator, each kernel thread that allocates from the same arena waits for the microprocess. One of
@@ -18,25 +19,28 @@ use core::ops::Range;
 use crate::processor::code_map;
 use crate::processor::kernel_thread::KernelThread;
 
-/// Interruptions in a row that find a kernel thread in the C library and change nothing. A thread that
-/// spends half its time in the allocator reaches this once in some 60,000 preemptions.
+/// The most interruptions in a row that are postponed because the kernel thread is in the C
+/// library. A thread that spends half its time in the allocator reaches this once in some 60,000
+/// preemptions.
 const PUT_OFFS_MAX: u32 = 16;
 
-/// Names of the files with the code of the C library and of the dynamic linker, up to their version.
+/// Names of the files with the code of the C library and of the dynamic linker, without their
+/// versions.
 const FILES: [&str; 5] = ["libc.so", "libc-2.", "ld-linux", "ld-2.", "ld-musl"];
 
-/// Where that code is; unknown if the program is linked statically.
+/// The address ranges of that code. Not known if the program is linked statically.
 static CODE: OnceLock<Vec<Range<usize>>> = OnceLock::new();
 
-/// Finds the code of the C library. Reads a file: call outside of signal handlers.
+/// Finds the code of the C library. Reads a file: call outside signal handlers.
 pub(crate) fn prepare() {
     if let Ok(maps) = fs::read_to_string("/proc/self/maps") {
-        // Set by an earlier runtime: the same.
+        // If an earlier runtime set it, the value is the same.
         let _same = CODE.set(code_of(&maps));
     }
 }
 
-/// Whether the preemption of `thread`, which was interrupted at `pc`, is put off. Call in its signal handler.
+/// Whether to postpone the preemption of `thread`, which was interrupted at `pc`. Call in its
+/// signal handler.
 pub(crate) fn puts_off(thread: &KernelThread, pc: usize) -> bool {
     let inside = CODE.get().is_some_and(|code| code.iter().any(|range| range.contains(&pc)));
     let count = next(thread.put_offs.get(), inside);
@@ -44,7 +48,8 @@ pub(crate) fn puts_off(thread: &KernelThread, pc: usize) -> bool {
     count > 0
 }
 
-/// Put-offs in a row, after one more interruption, inside the C library or not.
+/// The number of postponements in a row, after one more interruption. `inside`: it was inside the C
+/// library.
 fn next(count: u32, inside: bool) -> u32 {
     if inside && count < PUT_OFFS_MAX { count + 1 } else { 0 }
 }

@@ -1,13 +1,13 @@
-//! Where the code of this process's files is in memory, from the text of `/proc/self/maps`.
+//! Finds the mapped code of this process's files in the text of `/proc/self/maps`.
 
 use core::ops::Range;
 
-/// The executable mappings of files in that text: addresses, and the file's path.
+/// The executable mappings of files in that text: the addresses, and the file's path.
 pub(crate) fn code_in(maps: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     maps.lines().filter_map(code_of)
 }
 
-/// The addresses and the path in one line, if it is such a mapping.
+/// The addresses and the path in a line, if it describes an executable mapping of a file.
 fn code_of(line: &str) -> Option<(Range<usize>, &str)> {
     let path = &line[line.find('/')?..];
     let mut fields = line.split(' ');

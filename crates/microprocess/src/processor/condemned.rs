@@ -1,10 +1,14 @@
-//! Killed in a loop that never calls us: when to give up waiting for its next kill point. The pure part.
+//! A killed microprocess in a loop that never calls the runtime: when to give up waiting for its
+//! next kill point. The pure part.
 //!
-//! Code that was interrupted anywhere cannot be unwound: it may be inside the allocator, and the compiler left no way out of
-//! instructions that do not panic. So the loop goes on, slice by slice, to its next call of ours. One that is found [`STRIKES_MAX`]
-//! slices in a row with the same stack pointer and the program counter in the program itself (not in a shared library, where
-//! allocator and C library keep their locks) has no such call: it is abandoned where it stands. Its destructors do not
-//! run, and what it holds stays held.
+//! Code that was interrupted at an arbitrary instruction cannot be unwound. It may be inside the
+//! allocator, and the compiler provides no unwinding out of instructions that do not panic. So the
+//! loop keeps running, slice by slice, until its next call of the runtime.
+//!
+//! The loop is taken to have no such call if [`STRIKES_MAX`] slices in a row end with the same
+//! stack pointer and with the program counter in the program itself. Shared libraries do not count,
+//! since the allocator and the C library hold their locks there. Such a microprocess is abandoned
+//! where it stands. Its destructors do not run, and its locks stay held.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -14,7 +18,7 @@ use core::ops::Range;
 use crate::processor::code_map;
 use crate::processor::kernel_thread::KernelThread;
 
-/// Looks that find a loop at the same place before it is abandoned; one a slice.
+/// How many checks, one in each slice, must find a loop at the same place before it is abandoned.
 const STRIKES_MAX: u32 = 8;
 
 /// Where a microprocess was interrupted.
@@ -26,7 +30,7 @@ pub(crate) struct Interrupted {
     pub(crate) sp: usize,
 }
 
-/// How often in a row code was found at the same depth of its stack.
+/// How many times in a row code was found at the same stack depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Strikes {
     sp: usize,
@@ -36,7 +40,7 @@ pub(crate) struct Strikes {
 impl Strikes {
     pub(crate) const NONE: Self = Self { sp: 0, count: 0 };
 
-    /// After one more interruption, in code of the program itself or not.
+    /// The count after one more interruption. `in_program`: the code was the program's own.
     fn after(self, sp: usize, in_program: bool) -> Self {
         match (in_program, sp == self.sp) {
             (false, _) => Self::NONE,
@@ -50,7 +54,8 @@ impl Strikes {
     }
 }
 
-/// Whether the killed microprocess that the calling kernel thread carries is to be abandoned. In a signal handler.
+/// Whether to abandon the killed microprocess that runs on the calling kernel thread. Call in a
+/// signal handler.
 pub(crate) fn gives_up(thread: &KernelThread, at: Interrupted) -> bool {
     let in_program = PROGRAM.get().is_some_and(|program| program.contains(&at.pc));
     let strikes = thread.strikes.get().after(at.sp, in_program);
@@ -58,10 +63,10 @@ pub(crate) fn gives_up(thread: &KernelThread, at: Interrupted) -> bool {
     strikes.are_enough()
 }
 
-/// The addresses of the program's own code; unknown where the C library is part of it.
+/// The addresses of the program's own code. Not known if the C library is part of it.
 static PROGRAM: OnceLock<Range<usize>> = OnceLock::new();
 
-/// Finds out where the program's code lies.
+/// Finds the addresses of the program's code.
 pub(crate) fn prepare() {
     if cfg!(target_feature = "crt-static") {
         return;
@@ -69,7 +74,7 @@ pub(crate) fn prepare() {
     let found =
         fs::read_link("/proc/self/exe").ok().zip(fs::read_to_string("/proc/self/maps").ok());
     if let Some(program) = found.and_then(|(path, maps)| code_of(&maps, path.to_str()?)) {
-        // Set by an earlier runtime: the same.
+        // If an earlier runtime set it, the value is the same.
         let _same = PROGRAM.set(program);
     }
 }

@@ -1,7 +1,8 @@
-//! What a processor asks of the layers above it: the one way up.
+//! The functions of higher layers that a virtual processor calls. This is the only call upwards.
 //!
-//! A virtual processor carries microprocesses, and does not know how they are dispatched. The runtime installs
-//! these functions before the first kernel thread starts. None is called on the way of a switch.
+//! A virtual processor carries microprocesses, but does not know how they are dispatched. The
+//! runtime installs these functions before the first kernel thread starts. No switch of
+//! microprocesses calls one.
 
 use core::fmt;
 
@@ -12,13 +13,15 @@ use crate::processor::vp::Masked;
 
 /// The functions that the runtime installs.
 pub(crate) struct Dispatcher {
-    /// The calling kernel thread begins, before it can be given a virtual processor.
+    /// Called when the calling kernel thread begins, before it can receive a virtual processor.
     pub(crate) enter: fn(&'static KernelThread, &'static Shared),
-    /// The dispatching loop of the calling kernel thread, until its runtime stops or it is dismissed.
+    /// The dispatching loop of the calling kernel thread. Returns when the runtime stops or the
+    /// thread is dismissed.
     pub(crate) dispatch: fn(&'static KernelThread),
-    /// The calling kernel thread ends.
+    /// Called when the calling kernel thread ends.
     pub(crate) leave: fn(&'static KernelThread, &'static Shared),
-    /// Ends a microprocess that is abandoned where it stands on the virtual processor. By the holder, masked.
+    /// Ends a microprocess that is abandoned while it runs on the virtual processor. Called by the
+    /// holder, with events masked.
     pub(crate) conclude_abandoned: fn(Masked<'_>, &'static Record),
 }
 

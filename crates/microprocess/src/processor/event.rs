@@ -1,16 +1,18 @@
-//! What the kernel side tells the user scheduler of a virtual processor (Paper 1, §3.1.2).
+//! The events that the kernel side reports to the user scheduler of a virtual processor (Paper 1,
+//! §3.1.2).
 //!
 //! ```text
 //!   Blocked ──► (another kernel thread) Resumed ──► pick … ──► Unblocked ──► pick
 //!   Preempted ──► (another kernel thread) Resumed ──► pick …
-//!   Changed ──► pick, if somebody else should run now
+//!   Changed ──► pick, if another microprocess should run now
 //! ```
 //!
-//! An event is told before what follows from it: *Unblocked* before the microprocess is [enqueued](crate::processor::scheduler::Scheduler::enqueue),
-//! *Preempted* likewise, *Blocked* before the *Resumed* of the kernel thread that goes on.
+//! An event is reported before its consequences: *Unblocked* before the microprocess is
+//! [enqueued](crate::processor::scheduler::Scheduler::enqueue), *Preempted* likewise, *Blocked*
+//! before the *Resumed* of the kernel thread that takes over.
 //!
-//! The paper's kernel calls the scheduler on the very thread that falls asleep. Ours is told by the kernel thread that
-//! takes the virtual processor over, before it picks anything.
+//! The paper's kernel calls the scheduler on the thread that falls asleep. Here the kernel thread
+//! that takes the virtual processor over reports the event, before it picks.
 
 use core::fmt;
 
@@ -18,26 +20,27 @@ use crate::data::priority::Priority;
 use crate::processor::record::Record;
 use crate::processor::scheduler::Entry;
 
-/// What happened.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
     /// The kernel thread of a running microprocess went to sleep in the kernel.
     Blocked,
-    /// It came back, and the microprocess is runnable again.
+    /// The kernel thread of a blocked microprocess woke up, and the microprocess is runnable again.
     Unblocked,
-    /// The same, but what runs there is more urgent: unblocked and at once preempted, in one event (§6.2).
+    /// As `Unblocked`, but the running microprocess is more urgent: unblocked and at once
+    /// preempted, in one event (§6.2).
     UnblockedPreempted,
-    /// A running microprocess was stopped where it was.
+    /// A running microprocess was interrupted.
     Preempted,
-    /// A kernel thread without a microprocess got the virtual processor.
+    /// A kernel thread without a microprocess received the virtual processor.
     Resumed,
     /// The priority or the parameter of a microprocess was changed from outside.
     Changed,
 }
 
 impl EventKind {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = 6;
 }
 
@@ -63,14 +66,15 @@ pub struct Registers {
     pub stack: usize,
 }
 
-/// The microprocess bound to the kernel thread of an event.
+/// The microprocess that is bound to the kernel thread of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// Which.
+    /// The entry of the microprocess.
     pub entry: Entry,
-    /// Its priority then.
+    /// Its priority at the time of the event.
     pub priority: Priority,
-    /// Where it stopped; `None` where it is not bound to a kernel thread, which only *Changed* knows.
+    /// Where it stopped. `None` if it is not bound to a kernel thread, which happens only with
+    /// *Changed*.
     pub registers: Option<Registers>,
 }
 
@@ -87,10 +91,10 @@ impl Bound {
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// To which virtual processor.
+    /// The index of the virtual processor.
     pub virtual_processor: usize,
-    /// To whom; `None` for *Resumed*.
+    /// The microprocess concerned; `None` for *Resumed*.
     pub bound: Option<Bound>,
 }

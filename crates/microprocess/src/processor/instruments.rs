@@ -1,11 +1,12 @@
-//! What Valgrind and `ThreadSanitizer` are told, where one of them watches the program.
+//! What Valgrind and `ThreadSanitizer` are told, if one of them watches the program.
 //!
-//! * **Valgrind** gets to know each stack once, when its memory is cut.
-//! * **`ThreadSanitizer`** has a *fiber* for each microprocess and follows every switch. A switch alone orders nothing for it: two
-//!   microprocesses of one virtual processor race as those of two do. What orders is told by [`release`] and [`acquire`], which
-//!   every guarded object, spawn, join and unpark calls, with an address that both sides know.
+//! * **Valgrind** is told of each stack once, when the stack's memory is prepared.
+//! * **`ThreadSanitizer`** has a *fiber* for each microprocess, and is told of every switch. A
+//!   switch alone orders nothing for it: two microprocesses of one virtual processor race just as
+//!   those of two do. Ordering is reported by [`release`] and [`acquire`], which every guarded
+//!   object, spawn, join and unpark calls, with an address that both sides know.
 //!
-//! Where none of them is, each call here is one load and a branch that is not taken.
+//! Without either of them, each call here is one load and a branch that is not taken.
 #![expect(unsafe_code, reason = "calls the runtime of a sanitizer")]
 
 use core::cell::Cell;
@@ -26,13 +27,14 @@ thread_local! {
 /// The calling kernel thread begins to dispatch, on its base stack.
 pub(crate) fn begin_base() {
     if let Some(current) = thread_sanitizer().current_fiber {
-        // SAFETY: asks for nothing.
+        // SAFETY: has no requirements.
         BASE.set(unsafe { current() });
     }
 }
 
-/// The free slot of `record` gets a microprocess that the caller spawns: a new fiber, for which has happened what has for the caller.
-/// What the slot's former microprocess did on the same stack has happened for both.
+/// The free slot of `record` is used for a microprocess that the caller spawns. Makes a new fiber,
+/// ordered after everything that the caller has done, and after what the slot's former microprocess
+/// did on the same stack.
 #[inline(always)]
 pub(crate) fn spawn(record: &'static Record) {
     if thread_sanitizer().create_fiber.is_some() {
@@ -47,20 +49,22 @@ fn spawn_fiber(record: &'static Record) {
     let (Some(create), Some(destroy)) = (thread.create_fiber, thread.destroy_fiber) else { return };
     acquire(record);
     let place = fiber_of(record);
-    // SAFETY: the lowest word of a stack that nobody runs on; zero before its first use.
+    // SAFETY: the lowest word of a stack on which nothing runs. It is zero before the stack's first
+    // use.
     let former = unsafe { place.read() };
     if !former.is_null() {
-        // SAFETY: its microprocess has ended, and left it.
+        // SAFETY: its microprocess has ended and will not use the fiber again.
         unsafe { destroy(former) };
     }
-    // SAFETY: asks for nothing.
+    // SAFETY: has no requirements.
     let fiber = unsafe { create(0) };
     // SAFETY: as above.
     unsafe { place.write(fiber) };
     release(record);
 }
 
-/// Where the fiber of a microprocess is kept: in the lowest word of its stack, the last one before the guard page.
+/// Where the fiber of a microprocess is stored: in the lowest word of its stack, next to the guard
+/// page.
 fn fiber_of(record: &'static Record) -> *mut *mut c_void {
     record.slot.get().wrapping_add(PAGE_BYTES).cast()
 }
@@ -69,9 +73,11 @@ fn fiber_of(record: &'static Record) -> *mut *mut c_void {
 #[inline(always)]
 pub(crate) fn leave_for(next: &'static Record) {
     if let Some(switch) = thread_sanitizer().switch_to_fiber {
-        // SAFETY: written when the microprocess was spawned, and as long as that lives its fiber does.
+        // SAFETY: written when the microprocess was spawned. The fiber lives as long as the
+        // microprocess.
         let fiber = unsafe { fiber_of(next).read() };
-        // SAFETY: the fiber of the stack that is switched to; 1: the switch orders nothing.
+        // SAFETY: the fiber of the stack that is switched to. The flag 1 says that the switch
+        // orders nothing.
         unsafe { switch(fiber, 1) };
     }
 }
@@ -84,7 +90,7 @@ pub(crate) fn leave_for_base() {
     }
 }
 
-/// Not inlined: the thread-local value is that of the kernel thread that calls now.
+/// Not inlined, so that the thread-local value is that of the present kernel thread.
 #[cold]
 #[inline(never)]
 fn leave_for_this_base() {
@@ -94,17 +100,17 @@ fn leave_for_this_base() {
     }
 }
 
-/// The caller begins, on its own stack.
+/// The calling microprocess begins, on its own stack.
 #[inline(always)]
 pub(crate) fn begin(record: &'static Record) {
     acquire(record);
 }
 
-/// What the caller has done so far has happened for who [acquires](acquire) the same address afterwards.
+/// Everything the caller has done so far happens before a later [`acquire`] of the same address.
 #[inline(always)]
 pub fn release<T: ?Sized>(at: &T) {
     if let Some(release) = thread_sanitizer().release {
-        // SAFETY: an address that serves as a name.
+        // SAFETY: the address serves as a name only.
         unsafe { release(ptr::from_ref(at).cast_mut().cast()) };
     }
 }
@@ -113,7 +119,7 @@ pub fn release<T: ?Sized>(at: &T) {
 #[inline(always)]
 pub fn acquire<T: ?Sized>(at: &T) {
     if let Some(acquire) = thread_sanitizer().acquire {
-        // SAFETY: an address that serves as a name.
+        // SAFETY: the address serves as a name only.
         unsafe { acquire(ptr::from_ref(at).cast_mut().cast()) };
     }
 }

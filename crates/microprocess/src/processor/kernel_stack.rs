@@ -1,11 +1,13 @@
-//! Stacks of kernel threads: one for the dispatching loop and for stackless steps, one for signal handlers.
+//! Stacks of kernel threads: one for the dispatching loop and for stackless steps, one for signal
+//! handlers.
 //!
 //! ```text
 //!   ├ guard ┼ handlers, 64 KiB ┼ guard ┼ base, 8 MiB ◄── ┤     untouched pages cost nothing
 //! ```
 //!
-//! Like the slots of microprocesses they are cut from large reservations and used again, so that starting a kernel thread
-//! maps and protects nothing: that is half the cost of starting one, and a thousand may be wanted at a moment.
+//! Like the slots of microprocesses, they are cut from large reservations and used again. So
+//! starting a kernel thread maps and protects nothing, which would be half the cost of a start. A
+//! thousand may be needed at once.
 #![expect(unsafe_code, reason = "cuts memory into stacks")]
 
 use core::ops::Range;
@@ -17,22 +19,22 @@ use kyocho_sys::memory::{self, PAGE_BYTES};
 
 use crate::processor::instruments::register_stack;
 
-/// Stack of signal handlers: a preempted microprocess waits there.
+/// Size of the stack for signal handlers, where a preempted microprocess waits.
 pub(crate) const HANDLER_BYTES: usize = 64 << 10;
-/// Stack of the dispatching loop and of stackless steps.
+/// Size of the stack for the dispatching loop and for stackless steps.
 pub(crate) const BASE_BYTES: usize = 8 << 20;
 const STRIDE: usize = BASE_BYTES + HANDLER_BYTES + 2 * PAGE_BYTES;
-/// Stacks of one reservation; half of it is tried where the address space is limited.
+/// Number of stacks in one reservation. If the address space is limited, half as many are tried.
 const STACKS_MAX: usize = 128;
 
-/// Two stacks of one kernel thread.
+/// The two stacks of one kernel thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KernelStack(NonNull<u8>);
 
-// SAFETY: the address of memory that belongs to whoever holds this.
+// SAFETY: the address of memory that belongs to the owner of this value.
 unsafe impl Send for KernelStack {}
 
-/// Stacks that nobody uses, and the part of a reservation that is not cut yet.
+/// Unused stacks, and the part of a reservation that is not divided yet.
 struct Store {
     free: Vec<KernelStack>,
     rest: Option<(NonNull<u8>, usize)>,
@@ -44,7 +46,7 @@ static STORE: Mutex<Store> = Mutex::new(Store { free: Vec::new(), rest: None });
 unsafe impl Send for Store {}
 
 impl KernelStack {
-    /// Stacks that nobody uses. Allocates.
+    /// Unused stacks for a kernel thread. Allocates.
     pub(crate) fn take() -> Result<Self, Errno> {
         let mut store = STORE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stack) = store.free.pop() {
@@ -54,15 +56,15 @@ impl KernelStack {
             Some(rest) => rest,
             None => reserve()?,
         };
-        // SAFETY: the reservation has `count` strides from `start` on.
+        // SAFETY: the reservation has `count` strides, beginning at `start`.
         let next = unsafe { start.add(STRIDE) };
         store.rest = (count > 1).then_some((next, count - 1));
         let stack = Self(start);
-        // SAFETY: the page is ours and empty.
+        // SAFETY: the page belongs to this stack and is unused.
         unsafe { memory::guard_page(start) }?;
         // SAFETY: inside the stride.
         let between = unsafe { start.add(PAGE_BYTES + HANDLER_BYTES) };
-        // SAFETY: the page is ours and empty.
+        // SAFETY: the page belongs to this stack and is unused.
         unsafe { memory::guard_page(between) }?;
         for (lowest, bytes) in [(stack.handlers(), HANDLER_BYTES), (stack.base(), BASE_BYTES)] {
             register_stack(lowest.addr().get(), lowest.addr().get() + bytes);
@@ -70,7 +72,7 @@ impl KernelStack {
         Ok(stack)
     }
 
-    /// For the next kernel thread. The last one has ended.
+    /// Returns the stacks for use by another kernel thread. The one that used them has ended.
     pub(crate) fn give_back(self) {
         STORE.lock().unwrap_or_else(PoisonError::into_inner).free.push(self);
     }

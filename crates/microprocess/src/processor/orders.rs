@@ -1,25 +1,29 @@
-//! Orders: what others want of a microprocess, whatever it is doing: that it ends, that it stands still, that it looks up.
+//! Orders: requests to a microprocess, whatever it is doing, to end (kill), to stop (suspend), or
+//! to poll its program's requests (want).
 //!
 //! ```text
-//!   anybody ── set a bit of the order word, post ORDERS ──► holder of its home (masked)
+//!   any thread ── set a bit of the order word, post ORDERS ──► holder of its home (masked)
 //!
-//!   it is …                 kill                                        suspend
-//!   running                 attention, then its next *kill point*       stands aside at once
-//!   runnable, not started   by way of the base, then its next point     stands aside when its turn comes
-//!   parked                  the wait ends as by a time limit; unwinds   marked; a wake is kept, then stands aside
-//!   asleep in the kernel    its call is interrupted; when it is back    when it is back
-//!   stackless               `Stackless::killed` instead of a step       stands aside between steps
+//!   state                   kill                                        suspend
+//!   running                 attention, then its next *kill point*       stops at once
+//!   runnable, not started   by way of the base, then its next point     stops when its turn comes
+//!   parked                  the wait ends as by a time limit; unwinds   marked; a wake is kept, then it stops
+//!   asleep in the kernel    its call is interrupted; acts on return     acts on return
+//!   stackless               `Stackless::killed` instead of a step       stops between steps
 //! ```
 //!
-//! A signal ends the call that it meets. One that comes a moment before the call, or meets the sleep for a page or a lock on the way to it, is
-//! lost. So whoever takes a processor from a sleeper looks whether that one has orders to end its call ([`end_call`]), and from the first signal on the
-//! monitor sends more, less and less often, until the sleeper calls us. To *want* a stackless one does that and no more: so its step, which looks at
-//! the poll word, hears of what its program has to tell it.
+//! A signal interrupts the system call that the thread is in. It has no effect if it arrives just
+//! before the call, or during a sleep for a page or a lock on the way to it. So a thread that takes
+//! a virtual processor from a sleeper checks whether the sleeper has orders to end its call
+//! ([`end_call`]). After the first signal the monitor sends more, at growing intervals, until the
+//! sleeper calls the runtime. A *want* order to a stackless microprocess only does that: it
+//! interrupts the call and sets the poll word, which the step reads.
 //!
 //! Where a killed microprocess unwinds: [`kill_point`](crate::schedule::kill_point).
 //!
-//! **Invariant:** while what runs on a virtual processor is killed and has not unwound, `attention` holds
-//! [`ORDERS`](crate::processor::vp::attention::ORDERS) there. So a kill point loads a word that it loads anyway.
+//! **Invariant:** while the running microprocess of a virtual processor is killed and has not
+//! unwound, `attention` holds [`ORDERS`](crate::processor::vp::attention::ORDERS) there. So a kill
+//! point costs no extra load: it reads that word anyway.
 //!
 //! Source: Paper 1, part 5 (stopping and resuming a microprocess by its global identifier).
 
@@ -36,7 +40,8 @@ use word::Due;
 pub(crate) use word::{KILL, Orders, SUSPEND, WANTED};
 
 impl Masked<'_> {
-    /// Somebody changed the orders of `record`, whose home this is. By the holder, masked.
+    /// Acts on changed orders of `record`, whose home this is. Call as the holder, with events
+    /// masked.
     #[cold]
     pub(crate) fn take_orders(self, record: &'static Record) {
         self.trace.note(What::Changed, Some(record));
@@ -74,7 +79,7 @@ impl Masked<'_> {
         self.queue().push(record, Arrival::Woken);
     }
 
-    /// Reminds `record`, which is about to run here, of its orders.
+    /// Sets the attention bit if `record`, which is about to run here, is killed.
     #[inline]
     pub(crate) fn remind(self, record: &'static Record) {
         if record.orders.is_killed() {
@@ -83,10 +88,11 @@ impl Masked<'_> {
     }
 }
 
-/// Lets the call that `record`, which is Blocked, sleeps in return early. By the holder of its home, or who takes that processor.
+/// Makes the system call in which the blocked `record` sleeps return early. Call as the holder of
+/// its home, or while taking that virtual processor.
 #[cold]
 pub(crate) fn end_call(record: &'static Record) {
-    // Stackless ones that make the call in a loop look at this.
+    // A stackless microprocess that repeats the call in a loop reads this word.
     record.poll.store(1, Ordering::Relaxed);
     if let Some(thread) = record.bound.get() {
         thread.call_back();

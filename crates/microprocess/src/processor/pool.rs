@@ -1,4 +1,4 @@
-//! Kernel threads that wait for a virtual processor.
+//! The pool of kernel threads that wait for a virtual processor.
 //!
 //! A stack without a lock: whoever hands a virtual processor on may be a thread of the lowest class that was put aside
 //! in the middle, and nobody shall wait for it. The most recent thread is taken first: its stack is warm.
@@ -21,8 +21,8 @@ use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::processor::kernel_thread::KernelThread;
 
-/// A record's address divided by its alignment, below a tag that changes with every operation, so that a
-/// head which went away and came back is not mistaken for one that stayed.
+/// A head is a record's address, divided by its alignment, below a tag. The tag changes with every
+/// operation, so that a head that was removed and added again is not mistaken for one that stayed.
 const ADDRESS_BITS: u32 = 41;
 const ALIGNMENT_SHIFT: u32 = 6;
 
@@ -95,7 +95,7 @@ impl Pool {
     pub(crate) fn take(&self) -> Option<&'static KernelThread> {
         let mut head = self.head.load(Ordering::Acquire);
         loop {
-            // SAFETY: null or a kernel thread's record, which lives for ever.
+            // SAFETY: null or a kernel thread's record, which is never freed.
             let thread = unsafe { address(head).as_ref() }?;
             let next = thread.pool_next.load(Ordering::Relaxed);
             let new = pack(next, (head >> ADDRESS_BITS) + 1);

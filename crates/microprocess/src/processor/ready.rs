@@ -1,17 +1,20 @@
-//! The runnable microprocesses of one virtual processor, and who decides among them.
+//! The runnable microprocesses of one virtual processor, and the scheduler that chooses among them.
 //!
 //! ```text
-//!   push, pop, outranks … ──┬─ nobody installed ──► the built-in run queue          one predictable branch
+//!   push, pop, outranks … ──┬─ none installed ──► the built-in run queue          one predictable branch
 //!                           └─ installed ──► the user scheduler, its answers checked
 //! ```
 //!
-//! An installed scheduler is a program's own code. It is called with events masked and nothing else borrowed; what it pushes
-//! from inside a call waits in the built-in queue until the call is over. A broken one loses its place: everything that was
-//! runnable is found by its `queued` flag and goes on in the built-in queue.
+//! An installed scheduler is code of the program. It is called with events masked and with no other
+//! borrow active. Microprocesses that become runnable during a call wait in the built-in queue
+//! until the call is over. A broken scheduler is removed: everything that was runnable is found by
+//! its `queued` flag, and continues in the built-in queue.
 //!
-//! **Invariant:** outside of calls, either no scheduler is installed or the built-in queue is empty.
+//! **Invariant:** outside of calls, either no scheduler is installed or the built-in queue is
+//! empty.
 //!
-//! **Invariant:** `Installed::count` records of this virtual processor have their `queued` flag set.
+//! **Invariant:** `Installed::count` records of this virtual processor have their `queued` flag
+//! set.
 #![expect(unsafe_code, reason = "hands a scheduler on through atomic pointers")]
 
 use core::cell::{Cell, RefCell};
@@ -30,15 +33,15 @@ use crate::processor::record::Record;
 use crate::processor::scheduler::{Arrival, Demand, Entry, Fault, Runs, Scheduler, Slice};
 use crate::processor::slot;
 
-/// A user scheduler in its place, or on its way there.
+/// A user scheduler that is installed, or about to be.
 pub(crate) struct Installed {
-    /// `None` stands for the built-in one.
+    /// `None` stands for the built-in scheduler.
     scheduler: RefCell<Option<Box<dyn Scheduler>>>,
-    /// Entries enqueued and not yet picked.
+    /// How many entries were enqueued and not picked yet.
     count: Cell<usize>,
-    /// Who has the virtual processor, and since when it was not charged.
+    /// The running microprocess, and the time up to which it was charged.
     ran: Cell<Option<(&'static Record, u64)>>,
-    /// Next among those that nobody uses any more.
+    /// The next one in the list of retired schedulers.
     next: AtomicPtr<Self>,
 }
 
@@ -52,7 +55,7 @@ impl Installed {
         })
     }
 
-    /// Charges who has the virtual processor for what it used until `now_ns`.
+    /// Charges the running microprocess for the time it used until `now_ns`.
     fn charge(&self, scheduler: &mut dyn Scheduler, now_ns: u64) {
         if let Some((record, since_ns)) = self.ran.get() {
             scheduler.charge(Entry::of(record), now_ns.saturating_sub(since_ns), now_ns);
@@ -60,20 +63,22 @@ impl Installed {
         }
     }
 
-    /// The same, and it leaves.
+    /// The same; the microprocess no longer runs.
     fn settle(&self, scheduler: &mut dyn Scheduler, now_ns: u64) {
         self.charge(scheduler, now_ns);
         self.ran.set(None);
     }
 }
 
-/// Installed once, and not any more. They are freed by [`free_retired`]: nothing is freed while events are masked.
+/// Schedulers that were installed and are no longer used. [`free_retired`] frees them: nothing is
+/// freed while events are masked.
 static RETIRED: AtomicPtr<Installed> = AtomicPtr::new(ptr::null_mut());
 
 fn retire(installed: *mut Installed) {
     let mut head = RETIRED.load(Ordering::Relaxed);
     loop {
-        // SAFETY: the caller took it out of its place, so it is ours alone, and it is freed by `free_retired` only.
+        // SAFETY: the caller removed it from its place, so nothing else refers to it. Only
+        // `free_retired` frees it.
         unsafe { &(*installed).next }.store(head, Ordering::Relaxed);
         match RETIRED.compare_exchange_weak(head, installed, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return,
@@ -82,49 +87,50 @@ fn retire(installed: *mut Installed) {
     }
 }
 
-/// Frees the schedulers that were replaced. Not with events masked.
+/// Frees the schedulers that were replaced. Events must not be masked.
 pub(crate) fn free_retired() {
     let mut at = RETIRED.swap(ptr::null_mut(), Ordering::Acquire);
     while !at.is_null() {
-        // SAFETY: made by `Box::into_raw`, and the swap took the only list it is in.
+        // SAFETY: made by `Box::into_raw`. The swap took the only list that contains it.
         let installed = unsafe { Box::from_raw(at) };
         at = installed.next.load(Ordering::Relaxed);
     }
 }
 
-/// What everybody reads of a ready queue, or leaves for its holder.
+/// The parts of a ready queue that any thread may read, or write for its holder.
 pub(crate) struct QueueControl {
-    /// Takes the place of the user scheduler at the next scheduling point.
+    /// The user scheduler to install at the next scheduling point.
     incoming: AtomicPtr<Installed>,
-    /// 0, or one more than a [`Fault`] of the last scheduler that lost its place.
+    /// 0, or one more than the [`Fault`] of the last scheduler that was removed.
     fault: AtomicU8,
-    /// The time slice of what runs.
+    /// The time slice of the running microprocess.
     slice_ns: AtomicU64,
-    /// The same where no user scheduler says otherwise.
+    /// The default time slice, if no user scheduler sets another.
     usual_slice_ns: AtomicU64,
     seeks_work: AtomicBool,
 }
 
-/// Who is runnable on one virtual processor. Its holder's, but for the [`QueueControl`].
+/// The runnable microprocesses of one virtual processor. Used by its holder, except for the
+/// [`QueueControl`].
 pub(crate) struct ReadyQueue {
     built_in: RunQueue<Record>,
-    /// Null: the built-in queue alone.
+    /// Null: only the built-in queue is used.
     user: Cell<*mut Installed>,
     control: QueueControl,
 }
 
 impl QueueControl {
-    /// Whether this virtual processor asks others for work when it falls idle.
+    /// Whether this virtual processor asks others for work when it becomes idle.
     pub(crate) fn seeks_work(&self) -> bool {
         self.seeks_work.load(Ordering::Relaxed)
     }
 
-    /// How long what runs may run while others wait.
+    /// How long a microprocess may run while others wait, by default.
     pub(crate) fn usual_slice_ns(&self) -> u64 {
         self.usual_slice_ns.load(Ordering::Relaxed)
     }
 
-    /// Before anything runs.
+    /// Sets the default time slice. Call before anything runs.
     pub(crate) fn set_usual_slice(&self, slice_ns: u64) {
         self.usual_slice_ns.store(slice_ns, Ordering::Relaxed);
         self.slice_ns.store(slice_ns, Ordering::Relaxed);
@@ -134,7 +140,8 @@ impl QueueControl {
         self.slice_ns.load(Ordering::Relaxed)
     }
 
-    /// Leaves a scheduler for the holder to install. From anywhere, not with events masked.
+    /// Leaves a scheduler for the holder to install. May be called by any thread, with events
+    /// unmasked.
     pub(crate) fn offer(&self, installed: Box<Installed>) {
         let replaced = self.incoming.swap(Box::into_raw(installed), Ordering::AcqRel);
         if !replaced.is_null() {
@@ -142,7 +149,7 @@ impl QueueControl {
         }
     }
 
-    /// Why the last user scheduler lost its place, if it did.
+    /// Why the last user scheduler was removed, if one was.
     pub(crate) fn fault(&self) -> Option<Fault> {
         let faults = [Fault::NotRunnable, Fault::Lost, Fault::Panicked];
         let code = usize::from(self.fault.load(Ordering::Relaxed));
@@ -169,13 +176,13 @@ impl ReadyQueue {
         &self.control
     }
 
-    /// Whether a user scheduler decides.
+    /// Whether a user scheduler is installed.
     #[inline]
     pub(crate) fn has_user(&self) -> bool {
         !self.user.get().is_null()
     }
 
-    /// Adds `record`: behind its equals, before them if it was [`Arrival::Outranked`].
+    /// Adds `record` behind those of its priority, or before them if it was [`Arrival::Outranked`].
     #[inline]
     pub(crate) fn push(&self, record: &'static Record, arrival: Arrival) {
         if self.has_user() {
@@ -188,7 +195,7 @@ impl ReadyQueue {
         }
     }
 
-    /// Adds `record`, before its equals if no user scheduler decides.
+    /// Adds `record`, before those of its priority unless a user scheduler decides.
     pub(crate) fn push_leader(&self, record: &'static Record, arrival: Arrival) {
         if self.has_user() {
             return self.user_push(record, arrival);
@@ -196,7 +203,7 @@ impl ReadyQueue {
         self.built_in.push_first(record, record.level());
     }
 
-    /// Takes who runs next.
+    /// Removes and returns the microprocess that runs next.
     #[inline]
     pub(crate) fn pop(&self) -> Option<&'static Record> {
         if self.has_user() {
@@ -210,13 +217,13 @@ impl ReadyQueue {
         self.built_in.is_empty() && self.installed().is_none_or(|user| user.count.get() == 0)
     }
 
-    /// How many there are, or `most` if there are more.
+    /// The number of runnable microprocesses, or `most` if there are more.
     pub(crate) fn count_up_to(&self, most: usize) -> usize {
         let users = self.installed().map_or(0, |user| user.count.get());
         (users + self.built_in.count_up_to(most)).min(most)
     }
 
-    /// The level of the most urgent one.
+    /// The level of the most urgent runnable microprocess.
     pub(crate) fn highest(&self) -> Option<u8> {
         if self.has_user() {
             let best = self.call(|_, scheduler, _| scheduler.best());
@@ -225,7 +232,7 @@ impl ReadyQueue {
         self.built_in.highest()
     }
 
-    /// Whether somebody should run instead of `running`.
+    /// Whether a waiting microprocess should run instead of `running`.
     pub(crate) fn outranks(&self, running: &'static Record, slice: Slice) -> bool {
         let preempts = self.call(|user, scheduler, now_ns| {
             if slice == Slice::Over {
@@ -233,7 +240,8 @@ impl ReadyQueue {
             }
             let waits = user.count.get() > 0;
             let preempts = waits && scheduler.preempts(Entry::of(running), slice, now_ns);
-            // One that has lost who waits would let what runs do so for ever.
+            // If the scheduler has lost its waiting entries, the running microprocess would never
+            // be preempted.
             let has_lost = waits && slice == Slice::Over && scheduler.best().is_none();
             if has_lost { Err(Fault::Lost) } else { Ok(preempts) }
         });
@@ -249,7 +257,7 @@ impl ReadyQueue {
         })
     }
 
-    /// Whether somebody may run while `running` yields.
+    /// Whether a waiting microprocess may run when `running` yields.
     #[inline]
     pub(crate) fn may_follow(&self, running: &'static Record) -> bool {
         if self.has_user() {
@@ -258,7 +266,7 @@ impl ReadyQueue {
         self.built_in.highest().is_some_and(|best| best >= running.level())
     }
 
-    /// Takes `record`, which is queued at `level` if at all, out of turn; tells whether it was here.
+    /// Removes `record`, which is queued at `level` if at all; returns whether it was here.
     pub(crate) fn remove(&self, record: &'static Record, level: u8) -> bool {
         let Some(user) = self.installed().filter(|_| record.scheduling.is_queued()) else {
             return self.built_in.remove(record, level);
@@ -269,7 +277,7 @@ impl ReadyQueue {
         true
     }
 
-    /// How many to give to `idle` virtual processors.
+    /// How many microprocesses to move to `idle` virtual processors.
     pub(crate) fn surplus(&self, idle: usize, runs: Runs) -> usize {
         let runnable = self.count_up_to(COUNTED_MAX);
         if self.has_user() {
@@ -279,7 +287,7 @@ impl ReadyQueue {
         balance::share(runnable, idle, runs)
     }
 
-    /// Takes one that may move to another virtual processor.
+    /// Removes and returns a microprocess that may move to another virtual processor.
     pub(crate) fn give(&self) -> Option<&'static Record> {
         if !self.has_user() {
             return self.built_in.take_first(COUNTED_MAX, |record| !record.is_pinned());
@@ -309,7 +317,7 @@ impl ReadyQueue {
 
     // ----- events --------------------------------------------------------------------------------
 
-    /// Tells the scheduler of an event on virtual processor `index`.
+    /// Reports an event on virtual processor `index` to the user scheduler.
     #[inline]
     pub(crate) fn tell(&self, kind: EventKind, index: usize, bound: Option<&'static Record>) {
         if self.has_user() {
@@ -331,11 +339,12 @@ impl ReadyQueue {
     // ----- the user scheduler ----------------------------------------------------------------------
 
     fn installed(&self) -> Option<&Installed> {
-        // SAFETY: null, or made by `Box::into_raw`; it is freed after it left this place, which is the holder's.
+        // SAFETY: null, or made by `Box::into_raw`. It is freed only after the holder, the caller,
+        // has removed it.
         unsafe { self.user.get().as_ref() }
     }
 
-    /// Calls the scheduler; `None` where there is none, it is busy, or it failed.
+    /// Calls the user scheduler; `None` if there is none, if it is busy, or if it failed.
     fn call<T>(&self, body: impl FnOnce(&Installed, &mut dyn Scheduler, u64) -> T) -> Option<T> {
         let user = self.installed()?;
         let mut place = user.scheduler.try_borrow_mut().ok()?;
@@ -345,14 +354,14 @@ impl ReadyQueue {
         drop(place);
         result
             .map_err(|panic| {
-                // Dropping it would free.
+                // Dropping the payload would free memory.
                 core::mem::forget(panic);
                 self.fail(Fault::Panicked);
             })
             .ok()
     }
 
-    /// Whether the scheduler is in the middle of a call, which then called us.
+    /// Whether the user scheduler is in the middle of a call, from which it called the runtime.
     fn is_busy(&self) -> bool {
         self.installed().is_some_and(|user| user.scheduler.try_borrow().is_err())
     }
@@ -373,7 +382,7 @@ impl ReadyQueue {
         if let Some(user) = self.installed() {
             user.count.set(user.count.get() + 1);
         }
-        // Where it panics, everything queued is found and goes on.
+        // If it panics, all queued microprocesses are found and continue.
         self.call(|user, scheduler, now_ns| {
             if user.ran.get().is_some_and(|(ran, _)| ptr::eq(ran, record)) {
                 user.settle(scheduler, now_ns);
@@ -396,7 +405,7 @@ impl ReadyQueue {
             (user.count.get() > 0).then(|| scheduler.pick(now_ns))
         });
         match picked.flatten() {
-            // Nobody is queued, or the scheduler failed.
+            // No microprocess is queued, or the scheduler failed.
             None => self.built_in.pop(),
             Some(None) => {
                 self.fail(Fault::Lost);
@@ -429,7 +438,7 @@ impl ReadyQueue {
         ptr::eq(record.home().queue_control(), &raw const self.control)
     }
 
-    /// The record of an entry that the scheduler took out, if it was queued here.
+    /// The record of an entry that the scheduler removed, if it was queued here.
     fn check(&self, entry: Entry) -> Option<&'static Record> {
         let record = entry.record();
         let is_ours = record.scheduling.is_queued() && self.is_of(record);
@@ -442,7 +451,7 @@ impl ReadyQueue {
         Some(record)
     }
 
-    /// Takes a broken scheduler from its place. Walks all records.
+    /// Removes a broken scheduler. Takes time in proportion to all records.
     #[cold]
     fn fail(&self, fault: Fault) {
         let user = self.user.replace(ptr::null_mut());
@@ -463,14 +472,15 @@ impl ReadyQueue {
 
     // ----- installing ------------------------------------------------------------------------------
 
-    /// Installs what was offered, if anything was. By the holder, masked.
+    /// Installs the offered scheduler, if there is one. Call as the holder, with events masked.
     pub(crate) fn install(&self) {
         let incoming = self.control.incoming.swap(ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: null, or made by `Box::into_raw` and ours since the swap.
+        // SAFETY: null, or made by `Box::into_raw` and owned by this thread since the swap.
         let Some(fresh) = (unsafe { incoming.as_ref() }) else { return };
         let was = self.user.get();
         let moving = RunQueue::<Record>::new();
-        // In the order in which they would have run. A scheduler that fails here leaves the rest to the built-in queue.
+        // Moved in the order in which they would have run. A scheduler that fails here leaves the
+        // rest to the built-in queue.
         while let Some(record) = self.pop() {
             moving.push(record, 0);
         }
@@ -495,7 +505,7 @@ impl ReadyQueue {
         }
     }
 
-    /// The runtime has stopped: nobody is scheduled here any more.
+    /// Removes all schedulers after the runtime has stopped.
     pub(crate) fn clear(&self) {
         for installed in [
             self.user.replace(ptr::null_mut()),
@@ -510,7 +520,7 @@ impl ReadyQueue {
         self.control.seeks_work.store(false, Ordering::Relaxed);
     }
 
-    /// The name of the user scheduler. By the holder, masked.
+    /// The name of the user scheduler. Call as the holder, with events masked.
     pub(crate) fn name(&self) -> Option<&'static str> {
         self.call(|_, scheduler, _| scheduler.name())
     }

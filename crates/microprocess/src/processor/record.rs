@@ -1,14 +1,14 @@
 //! The control block of a microprocess.
 //!
-//! A record lies at the top of its own stack slot (see [`slot`](crate::processor::slot)) and is recycled with it, never
-//! unmapped: a reference to one is good for ever, and a stale one meets at worst the next user of the slot.
-//! `id` tells the users apart.
+//! A record lies at the top of its own stack slot (see [`slot`](crate::processor::slot)). It is
+//! recycled with the slot and never unmapped, so a reference to a record is valid for ever. A stale
+//! reference at worst reaches the next user of the slot. `id` distinguishes the users.
 //!
-//! # Who may touch what
-//! * **Cells** belong to the virtual processor in `home`: only its holder touches them, with
-//!   events masked. A microprocess changes its home only while it stands in a run queue.
-//! * `remote` and `inbox_next` are how everybody else asks for something: a bit is set, and whoever set the first one
-//!   links the record into its home's inbox.
+//! # Access rules
+//! * **Cells** belong to the virtual processor in `home`: only its holder accesses them, with
+//!   events masked. The home of a microprocess changes only while it is in a run queue.
+//! * `remote` and `inbox_next` carry requests of all other threads. A thread sets a bit; if it was
+//!   the first bit, the thread also links the record into its home's inbox.
 //! * `completion` has a lock of its own.
 #![expect(unsafe_code, reason = "states which fields are shared, and how")]
 
@@ -45,142 +45,149 @@ pub(crate) use reason::KINDS;
 pub use reason::{Kind, Reason};
 pub(crate) use reference::MicroprocessRef;
 
-/// The values of one microprocess, by the number of their key. A value is shared with who looks at it.
+/// The local values of one microprocess, by the number of their key. A value is shared with the
+/// code that uses it.
 pub(crate) type Locals = Vec<Option<Rc<dyn Any>>>;
 
 /// Bits of [`Record::remote`], above [`inbox::LINKED`].
 pub(crate) mod remote {
-    /// A waker of a synchronisation object chose it.
+    /// A synchronisation object has chosen it to be woken.
     pub(crate) const WAKE: u32 = 2;
     /// `Microprocess::unpark` was called.
     pub(crate) const UNPARK: u32 = 4;
-    /// It is runnable and comes from another virtual processor, or from the kernel.
+    /// It is runnable and comes from another virtual processor or from the kernel.
     pub(crate) const ARRIVE: u32 = 8;
     /// Its orders have changed.
     pub(crate) const ORDERS: u32 = 16;
-    /// Its kernel thread came back from a sleep in the kernel.
+    /// Its kernel thread woke from a sleep in the kernel.
     pub(crate) const UNBLOCKED: u32 = 32;
-    /// Its priority, its parameter or where it may run was changed.
+    /// Its priority, its parameter or its pin was changed.
     pub(crate) const CHANGED: u32 = 64;
 }
 
 /// Pinned to no virtual processor.
 pub(crate) const ANYWHERE: usize = usize::MAX;
 
-/// Where a microprocess is in its life.
+/// The life cycle of a microprocess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
-    /// Nobody: the slot is free.
+    /// No microprocess: the slot is free.
     Free,
-    /// On a virtual processor, in a run queue, or on the way into one.
+    /// Running, in a run queue, or about to be in one.
     Runnable,
     /// Waits for another microprocess, for I/O of the runtime or for a point in time.
     Parked,
-    /// Its kernel thread sleeps in the kernel, or has woken there and not called us since.
+    /// Its kernel thread sleeps in the kernel, or has woken and not called the runtime since.
     Blocked,
-    /// Runnable but for an order to stand still; in no queue.
+    /// Runnable except for a suspend order; in no queue.
     Suspended,
-    /// Over; the slot waits for its handle.
+    /// It has ended; the slot waits for its handle.
     Finished,
-    /// It never runs again although it has not ended, and somebody may still point into its stack.
+    /// It never runs again although it has not ended. There may still be pointers into its stack.
     Abandoned,
 }
 
-/// The names of [`State`]s, in order, for debuggers.
+/// The names of the [`State`]s, in order, for debuggers.
 pub(crate) const STATES: &str = "free runnable parked blocked suspended finished abandoned";
 
-/// Where in a record its level is, for debuggers.
+/// The offset of the level in a record, for debuggers.
 pub(crate) const LEVEL_OFFSET: usize = core::mem::offset_of!(Record, level);
 
-/// The end of a microprocess, and who waits for it.
+/// The end of a microprocess, and its joiner.
 pub(crate) struct Completion {
     pub(crate) lock: SpinLock,
-    /// The result lies in the slot.
+    /// The result is in the slot.
     pub(crate) finished: Cell<bool>,
-    /// The result lies in the slot, and the microprocess is about to leave its stack.
+    /// The result is in the slot, and the microprocess is about to leave its stack.
     pub(crate) finishing: Cell<bool>,
-    /// Nobody will ask for the result.
+    /// The result will not be asked for.
     pub(crate) detached: Cell<bool>,
     pub(crate) joiner: Cell<Option<&'static Record>>,
-    /// It was killed where it could not unwind: there is no result, and its slot stays its own.
+    /// It was killed where it could not unwind. There is no result, and its slot is never reused.
     pub(crate) abandoned: Cell<bool>,
 }
 
-/// A control block. See the module's text for who may touch what.
+/// A control block. The module's documentation has the access rules.
 ///
-/// What every wait, wake and switch touches comes first and fits one cache line, with the timer in the next: of some hundred
-/// microprocesses that take turns the caches hold a few lines each.
+/// The fields that every wait, wake and switch uses come first and fit one cache line; the timer is
+/// in the next. So of a hundred microprocesses that take turns, the caches hold only a few lines
+/// each.
 #[repr(C, align(64))]
 pub(crate) struct Record {
-    /// Where it goes on, while it is not running.
+    /// Where it continues, while it is not running.
     pub(crate) context: Cell<Context>,
-    /// Behind it in a run queue, or in a list of free slots.
+    /// The next one in a run queue, or in a list of free slots.
     pub(crate) link: Cell<Option<&'static Self>>,
     pub(crate) home: Home,
-    /// How often it got a virtual processor; advanced by the holder.
+    /// How often it was given a virtual processor. Incremented by the holder.
     pub(crate) switches: Counter,
     pub(crate) reason: ShownReason,
-    /// Mutexes that it holds; touched by itself, masked.
+    /// How many mutexes it holds. Changed by the microprocess itself, with events masked.
     mutexes: Cell<u32>,
     pub(crate) state: Shown<State>,
-    /// What it is queued at: changed by the home's holder.
+    /// The level at which it is queued. Changed by the home's holder.
     level: AtomicU8,
-    /// What was asked for: becomes `level` where it is handled.
+    /// The level that was asked for. It becomes `level` when the home's holder handles the change.
     asked_level: AtomicU8,
-    /// A switch of stacks does not do: stackless, bound to a kernel thread, or to run on another virtual processor.
+    /// Switching to it takes more than a switch of stacks: it is stackless, bound to a kernel
+    /// thread, or must move to another virtual processor.
     pub(crate) special: Cell<bool>,
     pub(crate) is_stackless: Cell<bool>,
-    /// Suspends together with its kernel thread: stackless, or [`bound`](crate::schedule::bound()) by itself.
+    /// Suspends together with its kernel thread: it is stackless, or called
+    /// [`bound`](crate::schedule::bound()).
     pub(crate) in_place: Cell<bool>,
     /// An `unpark` came before its `park`.
     pub(crate) token: Cell<bool>,
-    /// The last wait ended by its deadline: a wake for it may still be on its way.
+    /// The last wait ended by its deadline; a wake for that wait may still arrive.
     pub(crate) timed_out: Cell<bool>,
-    /// It kept the processor at the end of its time slice, because it held a mutex.
+    /// It kept the virtual processor at the end of its time slice because it held a mutex.
     is_prolonged: Cell<bool>,
     pub(crate) timer: Links<Self>,
-    /// What others who wait for it give.
+    /// The levels donated to it by others that wait for it.
     pub(crate) inheritance: Inheritance,
     /// The virtual processor it must run on, or [`ANYWHERE`].
     pin: AtomicUsize,
-    /// Size class of its slot.
+    /// The size class of its slot.
     pub(crate) class: Cell<u8>,
-    /// Whose end it waits for, while it does; the next magazine of free slots.
+    /// The microprocess whose end it waits for. In a list of magazines: the next magazine of free
+    /// slots.
     pub(crate) joins: Cell<Option<&'static Self>>,
-    /// It unwound when it last suspended together with its kernel thread.
+    /// It was unwinding when it last suspended together with its kernel thread.
     pub(crate) is_unwinding: Cell<bool>,
-    /// Past its body: a kill comes too late.
+    /// It has left its body: a kill comes too late.
     pub(crate) is_ending: Cell<bool>,
-    /// Killed, it goes on to its next kill point, however far that is.
+    /// If killed, it runs to its next kill point, however far that is.
     pub(crate) always_unwinds: Cell<bool>,
     pub(crate) orders: Orders,
-    /// The members of the scope that it belongs to, while its body runs.
+    /// The members of the scope whose member it is, while the scope's body runs.
     pub(crate) scope: AtomicPtr<()>,
-    /// The kernel thread that alone can run it, while it is bound to one.
+    /// The only kernel thread that can run it, while it is bound to one.
     pub(crate) bound: Cell<Option<&'static KernelThread>>,
     pub(crate) scheduling: Scheduling,
     pub(crate) completion: Completion,
     /// Bits of [`remote`].
     pub(crate) remote: AtomicU32,
-    /// Non-zero when the scheduler wants the processor back soon.
+    /// Not zero if the scheduler needs the virtual processor back soon.
     pub(crate) poll: AtomicU32,
     pub(crate) inbox_next: AtomicPtr<Self>,
     pub(crate) id: AtomicU64,
-    /// Time it was seen running; added up by the monitor.
+    /// CPU time, as sampled and added up by the monitor.
     pub(crate) cpu_ns: AtomicU64,
-    /// Who held the mutex that it waits for, when the wait began.
+    /// The id of the holder of the mutex that it waits for, as of the beginning of the wait.
     pub(crate) held_by: AtomicU64,
-    /// First address of the slot, where the guard is.
+    /// The first address of the slot, where the guard page is.
     pub(crate) slot: Cell<*mut u8>,
     pub(crate) name: ShownName,
-    /// The step function, of a stackless one.
+    /// The step function of a stackless microprocess.
     pub(crate) machine: Cell<Option<Box<dyn Stackless>>>,
-    /// Microprocess-local values; touched by the microprocess itself, which takes them out before its end.
+    /// Microprocess-local values. Used by the microprocess itself, which removes them before it
+    /// ends.
     pub(crate) locals: Cell<Option<Box<Locals>>>,
 }
 
-// SAFETY: cells are touched by the home's holder alone (module text); the rest is atomic or has a lock.
+// SAFETY: cells are accessed only by the home's holder (rules above); everything else is atomic or
+// has a lock.
 unsafe impl Sync for Record {}
 
 const _: () =
@@ -277,7 +284,7 @@ impl Record {
         let set_home = || self.home.begin_at(home);
         tenure::renew(&self.id, set_home, || self.state.set(State::Runnable));
         self.context.set(context);
-        // Nobody waits for it yet.
+        // No microprocess waits for it yet.
         self.asked_level.store(level, Ordering::Relaxed);
         if self.inheritance.level() != 0 {
             self.inheritance.forget();
@@ -290,7 +297,7 @@ impl Record {
         self.in_place.set(false);
         self.token.set(false);
         self.timed_out.set(false);
-        // A runtime that stopped may have abandoned a sleeper.
+        // A runtime that stopped may have abandoned it while it slept.
         self.timer.forget();
         self.completion.finished.set(false);
         self.completion.finishing.set(false);
@@ -308,25 +315,28 @@ impl Record {
         tenure::begin(&self.id, id);
     }
 
-    /// Ends the microprocess, which never runs again: handles to it are stale. `false` if it has none. By who ends its run.
+    /// Abandons the microprocess, which never runs again: handles to it become stale. `false` if
+    /// the record has no microprocess. Called when its run ends.
     pub(crate) fn abandon(&self) -> bool {
-        // Taken in any case: the bias of short locks says nothing of the calling thread.
+        // The lock is taken in any case: the bias of short locks does not cover the calling thread.
         self.completion.lock.contend();
         let ended = tenure::end(&self.id, self.id());
         self.completion.lock.release();
         ended
     }
 
-    /// Whether microprocess `id` has finished; `None` if the record is no longer its. The completion's lock is held.
+    /// Whether microprocess `id` has finished; `None` if the record no longer belongs to it. The
+    /// completion's lock must be held.
     #[inline]
     pub(crate) fn has_finished(&self, id: u64) -> Option<bool> {
         tenure::while_it_is(&self.id, id, || self.completion.finished.get())
     }
 
-    /// The virtual processor it belongs to.
+    /// The virtual processor to which it belongs.
     #[inline]
     pub(crate) fn home(&self) -> &'static Vp {
-        // SAFETY: set by `renew` before anybody knows the record; virtual processors live for ever.
+        // SAFETY: set by `renew` before any other thread knows the record. Virtual processors are
+        // never freed.
         unsafe { &*self.home.address() }
     }
 
@@ -335,24 +345,27 @@ impl Record {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// Asked at the end of its time slice: whether it goes on for one more because it holds a mutex. Not twice in a row.
+    /// Asked at the end of a time slice: whether the microprocess runs for one more because it
+    /// holds a mutex. Never twice in a row.
     ///
-    /// A mutex is handed to the first that waits. If its holder stopped, all that run meanwhile would queue up behind it, and for ever after
-    /// each would stop at each of its locks: a convoy, in which a lock costs a switch.
+    /// A mutex is handed to its first waiter. If the holder stopped here, every microprocess that
+    /// runs meanwhile would queue up behind it. From then on each of them would stop at each of its
+    /// locks: a convoy, in which a lock costs a switch.
     pub(crate) fn prolongs_slice(&self) -> bool {
         let prolongs = self.mutexes.get() > 0 && !self.is_prolonged.get();
         self.is_prolonged.set(prolongs);
         prolongs
     }
 
-    /// What a switch to it needs, after a change of what it depends on. By its home's holder.
+    /// Recomputes `special`, after a change of what it depends on. Call as its home's holder.
     pub(crate) fn refresh_special(&self) {
         let bound = self.bound.get().is_some();
         let leaves = self.destination().is_some();
         self.special.set(bound || leaves || self.is_stackless.get() || self.orders.is_any());
     }
 
-    /// Takes it off the list of whom it joins, if it joins; `false` if it is about to be woken already.
+    /// Removes it from the record that it joins, if it joins one; `false` if it is already about to
+    /// be woken.
     pub(crate) fn stop_joining(&'static self) -> bool {
         let Some(joined) = self.joins.take() else { return true };
         joined.completion.lock.acquire();
@@ -364,23 +377,26 @@ impl Record {
         registered
     }
 
-    /// Its priority's level.
+    /// The level of its priority.
     #[inline]
     pub(crate) fn level(&self) -> u8 {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// The level that was asked for last; in one order with what is [given](Inheritance::level).
+    /// The level that was asked for last. Accessed in one total order with the [donated
+    /// level](Inheritance::level).
     pub(crate) fn asked_level(&self) -> u8 {
         self.asked_level.load(Ordering::SeqCst)
     }
 
-    /// Asks for another level, from anywhere: the home takes it over when it is told of [`remote::CHANGED`].
+    /// Asks for another level. May be called by any thread. The home applies it on the message
+    /// [`remote::CHANGED`].
     pub(crate) fn ask_level(&self, level: u8) {
         self.asked_level.store(level, Ordering::SeqCst);
     }
 
-    /// Takes over the level that was asked for, or inherited. By the home's holder; the record is in no run queue.
+    /// Applies the asked or inherited level. Call as the home's holder; the record is in no run
+    /// queue.
     pub(crate) fn take_asked_level(&self) {
         self.level.store(self.effective_level(), Ordering::Relaxed);
     }

@@ -1,30 +1,39 @@
-//! Reflection: the host learns how urgent is what runs on a virtual processor (Paper 1, §3.3.1).
+//! Reflection: informs the host how urgent the running microprocess of a virtual processor is
+//! (Paper 1, §3.3.1).
 //!
-//! The kernel of the paper reads the priority that a switch stored in the shared page, *lazily*: when it gets control anyway, by a clock
-//! interrupt say. Here the monitor is that clock. At each look at a busy virtual processor, which is at least once in a slice, it compares the level
-//! that runs with the level that the host was told, and tells it by [`set_attributes`] if they differ. So a switch to another level costs
-//! no system call; one that is undone before the monitor looks costs nothing at all.
+//! The kernel of the paper reads the priority that a switch stored in the shared page *lazily*:
+//! when it runs anyway, for example at a clock interrupt. Here the monitor takes the place of that
+//! interrupt. It checks a busy virtual processor at least once in a slice. If the level that runs
+//! there differs from the level the host knows, it informs the host with [`set_attributes`]. So a
+//! switch to another level costs no system call. A level that changes back before the monitor
+//! checks costs nothing at all.
 //!
 //! ```text
-//!   switch ──► level published (a store) ─ ─ ─ monitor's look ──► holder, sentinel: sched_setattr
-//!   hand-over ──► the heir is told what the one before was told, if it was told something else
+//!   switch ──► level published (a store) ─ ─ ─ monitor's check ──► holder, sentinel: sched_setattr
+//!   hand-over ──► the new holder gets the level that the host knew for the old one, if that was not normal
 //! ```
 //!
-//! * *Asked, not noticed yet*: a holder that is to look at something counts as running that, so it is not left waiting for its CPU.
-//! * *Idle* counts as what ran last, but for the lowest, which rise to normal: who wakes there begins at once.
-//! * The sentinel follows: of the idle class below time sharing, the first real-time level below real time. Where its turns cost the
-//!   holder or others (real time; nicer than usual), it pauses after looks that found nothing.
-//! * The first real-time holder makes monitor and maker real time above all, or they would wait for it to wait for them.
+//! * *Asked, not noticed yet*: a more urgent microprocess in the inbox counts as running, so its
+//!   holder does not wait for a CPU.
+//! * *Idle*: the last level that ran counts, but at least normal. So a microprocess that wakes
+//!   there begins at once.
+//! * The sentinel follows its holder. It is in the idle class below a time-sharing holder, and at
+//!   the first real-time level below a real-time one. Where its turns cost others CPU time (real
+//!   time, or nicer than normal), it pauses after checks that found nothing.
+//! * The first real-time holder makes monitor and maker real-time above all others. Otherwise the
+//!   holder could wait for them while they wait for its CPU.
 //!
-//! The best means permitted is chosen at the first start in the process: real time (with nice values below the normal level), else nice
-//! values, else none. A runtime that is started by a thread of another class than time sharing keeps that class. `sched_ext` is not made use of: where a kernel
-//! has it, a scheduler would have to be loaded for the whole machine, by root.
+//! The best permitted means is chosen at the first start in the process: real time (with nice
+//! values below the normal level), otherwise nice values, otherwise none. A runtime that is started
+//! by a thread outside the time-sharing class keeps that thread's class. `sched_ext` is not used:
+//! it needs a scheduler that root loads for the whole machine.
 //!
-//! Children of a raised kernel thread begin as usual (`SCHED_RESET_ON_FORK`). The host has no such thing for nicer ones:
-//! [`process`](crate::calls::process) and `fork` put that right; what foreign code starts by `posix_spawn` or `pthread_create` below the normal
-//! level is as nice as that.
+//! Children of a raised kernel thread begin at the normal level (`SCHED_RESET_ON_FORK`). The host
+//! cannot do that for nicer threads; [`process`](crate::calls::process) and `fork` do it
+//! themselves. What foreign code starts below the normal level, with `posix_spawn` or
+//! `pthread_create`, inherits the nice value.
 //!
-//! The host never gives a real-time thread all of a CPU: 5 % are kept for time sharing.
+//! The host never gives real-time threads all of a CPU: it keeps 5 % for time sharing.
 
 use core::fmt;
 use std::path::Path;
@@ -48,20 +57,21 @@ pub(crate) use means::Means;
 use means::{NICE_HIGHEST, NICE_LOWEST, REAL_TIME_MAX, REAL_TIME_MIN};
 pub(crate) use told::Told;
 
-/// How the host is told which microprocesses are urgent.
+/// How the host is informed which microprocesses are urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Reflection {
-    /// By the best means that is permitted.
+    /// By the best permitted means.
     #[default]
     Auto,
-    /// Above [`Priority::NORMAL`] by real-time classes (`SCHED_RR`), below by nice values. Needs `CAP_SYS_NICE` or a limit
-    /// (`RLIMIT_RTPRIO`); without, as `Auto`.
+    /// Levels above [`Priority::NORMAL`] by real-time classes (`SCHED_RR`), those below by nice
+    /// values. Needs `CAP_SYS_NICE` or a limit (`RLIMIT_RTPRIO`); without them this means `Auto`.
     RealTime,
-    /// By nice values, within a session where the host groups sessions (`sched_autogroup_enabled`). Needs `CAP_SYS_NICE` or a limit
-    /// (`RLIMIT_NICE`); without, as `Off`.
+    /// By nice values. They count only within a session if the host groups sessions
+    /// (`sched_autogroup_enabled`). Needs `CAP_SYS_NICE` or a limit (`RLIMIT_NICE`); without them
+    /// this means `Off`.
     Nice,
-    /// Not at all: priorities hold among Kyocho processes.
+    /// Not at all: priorities hold only among Kyocho processes.
     Off,
 }
 
@@ -82,8 +92,8 @@ impl fmt::Display for Reflection {
     }
 }
 
-/// What the host permits of what is wanted, and by which means, for a runtime that the calling thread starts: its threads inherit that
-/// one's class.
+/// What the host permits of what is `wanted`, and by which means. For a runtime that the calling
+/// thread starts, whose threads inherit the class of that thread.
 pub(crate) fn settle(wanted: Reflection) -> (Reflection, Option<Means>) {
     let is_usual = class(ThreadId::current()) == Ok(Some(Class::Normal));
     let Some(all) = (is_usual && wanted != Reflection::Off).then(permitted).flatten() else {
@@ -98,20 +108,20 @@ pub(crate) fn settle(wanted: Reflection) -> (Reflection, Option<Means>) {
     (settled, Some(means))
 }
 
-/// Everything that is permitted, once somebody has asked.
+/// Everything that is permitted, once [`permitted`] was called.
 static PERMITTED: OnceLock<Option<Means>> = OnceLock::new();
 
-/// Everything that is permitted, tried out once in the life of the process, by a thread that ends afterwards: some of it could not
-/// be taken back.
+/// Everything that is permitted. Tried out once in the life of the process, on a thread that ends
+/// afterwards, since some changes cannot be undone.
 fn permitted() -> Option<Means> {
     *PERMITTED.get_or_init(|| {
         const STACK_BYTES: usize = 64 << 10;
-        // Refused: then so is the rest.
+        // If the thread cannot be made, the means are taken as refused.
         start("permissions", STACK_BYTES, try_out).ok()?.join().ok()?
     })
 }
 
-/// Raises and lowers the calling thread.
+/// Raises and lowers the calling thread, to see what is permitted.
 fn try_out() -> Option<Means> {
     let me = ThreadId::current();
     if class(me) != Ok(Some(Class::Normal)) {
@@ -127,18 +137,18 @@ fn try_out() -> Option<Means> {
         return None;
     }
     let nice_min = (NICE_LOWEST..own).find(|&nice| may(Class::Normal, nice)).unwrap_or(own);
-    // Up is always permitted, back is not.
+    // Becoming nicer is always permitted, going back is not.
     let returns = may(Class::Normal, NICE_HIGHEST) && may(Class::Normal, own);
     let nice_max = if returns { NICE_HIGHEST } else { own };
     Some(Means { real_time_max, nice: own, nice_min, nice_max })
 }
 
-/// What the monitor keeps about one virtual processor and the host.
+/// What the monitor records about one virtual processor.
 #[derive(Debug)]
 pub(crate) struct Reflected {
-    /// The level that holders are told.
+    /// The level that the host is told for the holders.
     level: AtomicU8,
-    /// The highest that was announced and perhaps not noticed yet.
+    /// The highest level announced that the holder may not have noticed yet.
     announced: AtomicU8,
 }
 
@@ -159,19 +169,20 @@ impl Reflected {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// Something at `level` became runnable, and lies in the inbox.
+    /// A microprocess at `level` became runnable, and is in the inbox.
     pub(crate) fn announce(&self, level: u8) {
         self.announced.fetch_max(level, Ordering::Relaxed);
     }
 
-    /// Whether the sentinel of such a holder is in the way of others, or in its own.
+    /// Whether the sentinel of such a holder must pause, to leave CPU time to others or to the
+    /// holder.
     pub(crate) fn asks_for_pauses(&self) -> bool {
         self.level() != Priority::NORMAL.level()
     }
 }
 
 impl Vp {
-    /// The level that the host should know of; `is_asked`: the holder has not noticed something yet.
+    /// The level that the host should know. `is_asked`: the holder has not noticed its inbox yet.
     fn level_for_host(&self, is_asked: bool) -> u8 {
         let normal = Priority::NORMAL.level();
         if !is_asked {
@@ -186,7 +197,7 @@ impl Vp {
         }
     }
 
-    /// Tells the host what has changed since the last look. By the monitor.
+    /// Informs the host of changes since the last check. Called by the monitor.
     pub(crate) fn reflect(&'static self, is_asked: bool) {
         let Some(means) = self.shared().means else { return };
         let level = self.level_for_host(is_asked);
@@ -198,7 +209,7 @@ impl Vp {
         if rises {
             self.raise_helpers(means);
         } else {
-            // Before the holder, or it would be above it.
+            // The sentinel is lowered before its holder; otherwise it would be above it.
             self.sentinel.lower();
         }
         self.reflected.level.store(level, Ordering::Relaxed);
@@ -208,7 +219,8 @@ impl Vp {
         }
     }
 
-    /// Puts monitor, which calls, and maker above all that will run in real time.
+    /// Raises the monitor, which is the caller, and the maker above all threads that will be
+    /// real-time.
     #[cold]
     fn raise_helpers(&self, means: Means) {
         let maker = &self.shared().maker;
@@ -219,13 +231,13 @@ impl Vp {
         RAISED.store(true, Ordering::Relaxed);
         maker.is_raised.store(true, Ordering::Relaxed);
         for helper in [ThreadId::current(), thread] {
-            // Refused: then they wait for the 5 % of a CPU that the host keeps for time sharing.
+            // If refused, they rely on the 5 % of a CPU that the host keeps for time sharing.
             let _later = set_attributes(helper, means.of_helpers());
         }
     }
 }
 
-/// Runs `body`, which starts a process, as the host would run it if it knew of no priorities.
+/// Runs `body`, which starts a process, with the thread at the normal level.
 pub(crate) fn as_usual<T>(body: impl FnOnce() -> T) -> T {
     match PERMITTED.get() {
         Some(Some(means)) if KernelThread::is_ours() => {
@@ -235,7 +247,8 @@ pub(crate) fn as_usual<T>(body: impl FnOnce() -> T) -> T {
     }
 }
 
-/// The child process of a fork, whose only thread was `thread`, is nobody special. Safe in a signal handler.
+/// Resets the child process of a fork, whose only thread is a copy of `thread`, to the normal
+/// level. Safe in a signal handler.
 pub(crate) fn end_in_child(thread: &KernelThread) {
     if let Some(Some(means)) = PERMITTED.get() {
         thread.told.end_in_child(*means);

@@ -1,6 +1,6 @@
-//! What others ask of the monitor and of the maker, two kernel threads beside the virtual processors.
+//! Requests to the monitor and to the maker, two kernel threads beside the virtual processors.
 //!
-//! Their lives: [`monitor`](crate::events::monitor), [`maker`](crate::events::maker).
+//! The threads themselves: [`monitor`](crate::events::monitor), [`maker`](crate::events::maker).
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -10,18 +10,18 @@ use kyocho_sys::task::ThreadId;
 use crate::data::slice::SLICE_NS;
 use crate::processor::vp::{NEVER_NS, Vp};
 
-/// Kernel threads kept waiting for each virtual processor: at least, and at most.
+/// The least and the greatest number of spare kernel threads for each virtual processor.
 pub(crate) const SPARES_MIN: u32 = 2;
 const SPARES_MAX: u32 = 64;
 
-/// What others tell the monitor.
+/// Requests to the monitor.
 #[derive(Debug)]
 pub(crate) struct MonitorRequests {
-    /// A futex word: 1 when there is something to look at.
+    /// A futex word: 1 when there is a request.
     pub(crate) word: AtomicU32,
-    /// When it looks next of its own accord.
+    /// When the monitor next wakes by itself.
     pub(crate) planned_ns: AtomicU64,
-    /// A kernel call is to end, and was interrupted once.
+    /// A system call is to end, and was interrupted once.
     pub(crate) calls: AtomicBool,
 }
 
@@ -48,20 +48,20 @@ impl MonitorRequests {
         }
     }
 
-    /// A kernel call is to end, and was interrupted once: it does so again.
+    /// A system call is to end, and was interrupted once: the monitor is to interrupt it again.
     pub(crate) fn call_again(&self) {
         self.calls.store(true, Ordering::SeqCst);
         self.poke();
     }
 
-    /// Somebody waits until `deadline_ns` on a virtual processor that is busy.
+    /// A microprocess of a busy virtual processor waits until `deadline_ns`.
     pub(crate) fn expect_deadline(&self, deadline_ns: u64) {
         if deadline_ns < self.planned_ns.load(Ordering::SeqCst) {
             self.poke();
         }
     }
 
-    /// A virtual processor is busy again.
+    /// A virtual processor became busy.
     pub(crate) fn expect_work(&self) {
         if self.planned_ns.load(Ordering::SeqCst) > monotonic_ns() + SLICE_NS {
             self.poke();
@@ -69,16 +69,16 @@ impl MonitorRequests {
     }
 }
 
-/// What others tell the maker.
+/// Requests to the maker.
 #[derive(Debug)]
 pub(crate) struct MakerRequests {
-    /// A futex word: 1 when there is something to look at.
+    /// A futex word: 1 when there is a request.
     pub(crate) word: AtomicU32,
-    /// Kernel threads to keep waiting for each virtual processor.
+    /// How many spare kernel threads each virtual processor should have.
     pub(crate) wanted: AtomicU32,
-    /// Its number; 0 before it runs.
+    /// The maker's thread number; 0 before it runs.
     pub(crate) tid: AtomicU32,
-    /// The host runs it, and the monitor, before everybody.
+    /// The host runs the maker and the monitor before all others.
     pub(crate) is_raised: AtomicBool,
 }
 
@@ -105,7 +105,7 @@ impl MakerRequests {
         Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid != 0).map(ThreadId::new)
     }
 
-    /// Makes it look now. Neither allocates nor waits.
+    /// Wakes the maker now. Neither allocates nor waits.
     pub(crate) fn poke(&self) {
         if self.word.swap(1, Ordering::SeqCst) == 0 {
             futex::wake(&self.word, 1);
@@ -117,13 +117,13 @@ impl MakerRequests {
     pub(crate) fn ask(&self, vp: &Vp) {
         let wanted = (self.wanted.load(Ordering::Relaxed) * 2).min(SPARES_MAX);
         self.wanted.store(wanted, Ordering::Relaxed);
-        // Waking it again and again keeps those from beginning that it has started.
+        // Waking the maker repeatedly would delay the threads that it has started.
         if coming(vp) < wanted {
             self.poke();
         }
     }
 
-    /// A spare of `vp` was used.
+    /// A spare kernel thread of `vp` was used.
     pub(crate) fn expect_use(&self, vp: &Vp) {
         if vp.pool.size() < self.wanted.load(Ordering::Relaxed) / 2 {
             self.ask(vp);
@@ -131,7 +131,7 @@ impl MakerRequests {
     }
 }
 
-/// How many wait for `vp`, or will soon.
+/// How many spare kernel threads `vp` has or will soon have.
 pub(crate) fn coming(vp: &Vp) -> u32 {
     vp.pool.size() + vp.starting.load(Ordering::SeqCst)
 }

@@ -1,6 +1,6 @@
-//! What a user scheduler is, and what it sees: the part that virtual processors call.
+//! The trait of a user scheduler, and what it sees: the part that virtual processors call.
 //!
-//! The policies themselves, and how one is installed: [`policy::scheduler`](crate::policy::scheduler).
+//! The policies, and their installation: [`policy::scheduler`](crate::policy::scheduler).
 
 use core::fmt;
 
@@ -18,66 +18,70 @@ pub(crate) use entry::{Ready, Scheduling};
 pub enum Arrival {
     /// It is new.
     Spawned,
-    /// What it waited for has come, or the time is over.
+    /// It was woken, or its time limit passed.
     Woken,
-    /// Its kernel thread came back from a sleep in the kernel.
+    /// Its kernel thread woke from a sleep in the kernel.
     Unblocked,
-    /// It lets others run first.
+    /// It yielded.
     Yielded,
     /// Its time slice is over.
     SliceOver,
-    /// It ran or was to run, and something else goes first; it has time left.
+    /// It ran or was about to run, but a more urgent one goes first; it has time left.
     Outranked,
-    /// It comes from another virtual processor, or from the scheduler that was here before.
+    /// It comes from another virtual processor, or from the scheduler that was installed before.
     Moved,
-    /// Its priority or its parameter was changed while it was queued.
+    /// Its priority or its parameter changed while it was queued.
     Changed,
 }
 
-/// Whether the time slice of what runs is over.
+/// Whether the time slice of the running microprocess is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slice {
     /// It has time left.
     Left,
-    /// It has run for as long as [`Scheduler::slice_ns`] said, or longer.
+    /// It has run for [`Scheduler::slice_ns`] or longer.
     Over,
 }
 
-/// How long whoever runs keeps the virtual processor.
+/// How long microprocesses run before they give up the virtual processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// So short, or perhaps so short, that who waits may be about to take turns with it: two such microprocesses are better together.
+    /// Shortly, or it is not known. A waiting microprocess may be taking turns with the running
+    /// one, and such a pair runs best on one virtual processor.
     Short,
-    /// Long enough that who waits gains by another virtual processor: its time slice is over, or it was watched.
+    /// Long enough that a waiting microprocess gains by another virtual processor: a time slice is
+    /// over, or long runs were observed.
     Long,
 }
 
-/// What idle virtual processors would take.
+/// The demand of idle virtual processors for work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
-    /// How many are runnable here, without the one that runs.
+    /// How many microprocesses are runnable here, without the running one.
     pub runnable: usize,
     /// How many virtual processors are idle.
     pub idle: usize,
-    /// How long those who run here keep the virtual processor.
+    /// How long microprocesses run here.
     pub runs: Runs,
 }
 
-/// A user scheduler: it decides who runs next on one virtual processor.
+/// A user scheduler: it decides which microprocess runs next on one virtual processor.
 pub trait Scheduler: Send {
-    /// What it is called in reports.
+    /// Its name in reports.
     fn name(&self) -> &'static str;
 
     /// `entry` is runnable. It is in no queue of this scheduler.
     fn enqueue(&mut self, entry: Entry, arrival: Arrival, now_ns: u64);
 
-    /// Takes out the entry that runs next. There must be one as long as more were enqueued than picked, given and removed.
+    /// Removes and returns the entry that runs next. There must be one as long as more entries were
+    /// enqueued than picked, given and removed.
     fn pick(&mut self, now_ns: u64) -> Option<Entry>;
 
-    /// Takes out `entry`, which was enqueued and neither picked nor given since.
+    /// Removes `entry`, which was enqueued and neither picked nor given since.
     fn remove(&mut self, entry: Entry);
 
-    /// The priority of the most urgent entry, for whoever compares virtual processors or address spaces.
+    /// The priority of the most urgent entry, for comparison with other virtual processors and
+    /// processes.
     fn best(&self) -> Option<Priority>;
 
     /// Whether an enqueued entry should run instead of `running`.
@@ -88,19 +92,20 @@ pub trait Scheduler: Send {
         crate::data::slice::SLICE_NS
     }
 
-    /// `entry` had the virtual processor for `ran_ns`. Told when it leaves, before it is enqueued again, and when its slice is over.
+    /// `entry` had the virtual processor for `ran_ns`. Called when it leaves, before it is enqueued
+    /// again, and when its slice is over.
     fn charge(&mut self, _entry: Entry, _ran_ns: u64, _now_ns: u64) {}
 
-    /// Something happened that the kernel side knows.
+    /// Reports an event of the kernel side.
     fn event(&mut self, _event: &Event, _now_ns: u64) {}
 
-    /// How many entries to give to virtual processors that are idle. Otherwise: even shares.
+    /// How many entries to move to idle virtual processors. By default: even shares.
     fn surplus(&self, demand: Demand) -> usize {
         crate::processor::balance::share(demand.runnable, demand.idle, demand.runs)
     }
 
-    /// Takes out an entry for another virtual processor: one that is not [pinned](Entry::is_pinned). Otherwise: the next, if that
-    /// can move.
+    /// Removes and returns an entry for another virtual processor, which must not be
+    /// [pinned](Entry::is_pinned). By default: the next entry, if it may move.
     fn give(&mut self, now_ns: u64) -> Option<Entry> {
         let next = self.pick(now_ns)?;
         if next.is_pinned() {
@@ -110,17 +115,19 @@ pub trait Scheduler: Send {
         Some(next)
     }
 
-    /// Whether a virtual processor that falls idle asks a busy one for work; otherwise it waits for busy ones to notice.
+    /// Whether a virtual processor that becomes idle asks a busy one for work. Otherwise it waits
+    /// until busy ones notice.
     fn seeks_work(&self) -> bool {
         false
     }
 }
 
-/// Why a user scheduler lost its place.
+/// Why a user scheduler was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It picked or gave what is not runnable on this virtual processor, or a pinned entry to another one.
+    /// It picked or gave an entry that is not runnable on this virtual processor, or gave away a
+    /// pinned entry.
     NotRunnable,
     /// It picked nothing although entries were enqueued.
     Lost,

@@ -1,22 +1,24 @@
-//! The sentinel of a virtual processor, as others see it. Its life: [`events::sentinel`](crate::events::sentinel).
+//! The sentinel of a virtual processor, as other threads see it. The thread itself:
+//! [`events::sentinel`](crate::events::sentinel).
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU8, AtomicU32, Ordering};
 use kyocho_sys::scheduling::{Class, set_class};
 use kyocho_sys::task::ThreadId;
 
-/// The sentinel of one virtual processor, for others: where it sleeps, and in which of the host's classes it is.
+/// The state of one virtual processor's sentinel: whether it sleeps, its thread, and its last
+/// nomination.
 #[derive(Debug)]
 pub(crate) struct Sentinel {
     /// A futex word: 1 while the sentinel sleeps.
     pub(crate) asleep: AtomicU32,
-    /// Its number; 0 before it runs.
+    /// Its thread number; 0 before it runs.
     pub(crate) tid: AtomicU32,
-    /// What became of the spare that it nominated last.
+    /// What became of the spare kernel thread that it nominated last.
     pub(crate) nomination: AtomicU8,
 }
 
-/// What [`Sentinel::nomination`] says.
+/// Values of [`Sentinel::nomination`].
 pub(crate) mod nomination {
     pub(crate) const NONE: u8 = 0;
     pub(crate) const PENDING: u8 = 1;
@@ -24,7 +26,7 @@ pub(crate) mod nomination {
     pub(crate) const REFUSED: u8 = 3;
 }
 
-/// The least of the host's real-time levels: above all time sharing, below all holders.
+/// The lowest of the host's real-time levels: above all time sharing, below all holders.
 const ABOVE_TIME_SHARING: Class = Class::Fifo(1);
 
 impl Sentinel {
@@ -50,22 +52,22 @@ impl Sentinel {
 
     fn put_into(&self, class: Class) {
         if let Some(id) = self.id() {
-            // Refused: then it is later, or pauses more often.
+            // If refused, the sentinel runs later, or pauses more often.
             let _as_it_was = set_class(id, class);
         }
     }
 
-    /// Its holder runs in real time: it must be above time sharing, too.
+    /// Puts the sentinel above time sharing, since its holder is real-time.
     pub(crate) fn raise(&self) {
         self.put_into(ABOVE_TIME_SHARING);
     }
 
-    /// Its holder shares time with others.
+    /// Puts the sentinel into the idle class, since its holder is time-sharing.
     pub(crate) fn lower(&self) {
         self.put_into(Class::Idle);
     }
 
-    /// The virtual processor is busy again, or the runtime stops.
+    /// Wakes the sentinel: the virtual processor is busy again, or the runtime stops.
     pub(crate) fn wake(&self) {
         if self.asleep.load(Ordering::SeqCst) != 0 {
             self.asleep.store(0, Ordering::SeqCst);

@@ -1,7 +1,9 @@
-//! Fields that one kernel thread at a time writes and everybody may read: what snapshots are made of.
+//! Fields that one kernel thread at a time writes and any thread may read. Snapshots are made of
+//! them.
 //!
-//! Reads and writes are relaxed atomics: plain moves for the machine. A reader sees some recent value of each field, not all of one
-//! moment; where that matters it looks at the record's id before and after.
+//! Reads and writes are relaxed atomics, which are plain moves for the machine. A reader sees some
+//! recent value of each field, but not all fields of one moment. Where that matters, it reads the
+//! record's id before and after.
 #![expect(unsafe_code, reason = "turns bytes back into the values that were stored")]
 
 use core::marker::PhantomData;
@@ -30,7 +32,7 @@ macro_rules! one_byte {
 
             #[inline(always)]
             unsafe fn from_byte(byte: u8) -> Self {
-                // SAFETY: the caller's promise: one of the enumeration's own values.
+                // SAFETY: the caller promises that it is one of the enumeration's own values.
                 unsafe { mem::transmute::<u8, Self>(byte) }
             }
         }
@@ -91,10 +93,10 @@ impl ShownReason {
     }
 }
 
-/// Words of a name.
+/// Number of words of a name.
 const NAME_WORDS: usize = (NAME_BYTES_MAX + 1) / 8;
 
-/// A name.
+/// The name of a microprocess.
 pub(crate) struct ShownName([AtomicU64; NAME_WORDS]);
 
 impl ShownName {
@@ -119,14 +121,14 @@ impl ShownName {
         }
     }
 
-    /// No name: one store, which every spawn makes.
+    /// Sets no name. One store, since every spawn does this.
     #[inline(always)]
     pub(crate) fn clear(&self) {
         self.0[NAME_WORDS - 1].store(0, Ordering::Relaxed);
     }
 }
 
-/// What a virtual processor runs.
+/// The running microprocess of a virtual processor.
 pub(crate) struct Current(AtomicPtr<Record>);
 
 impl Current {
@@ -136,7 +138,7 @@ impl Current {
 
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&'static Record> {
-        // SAFETY: null or set by `set` to a record, which lives for ever.
+        // SAFETY: null, or set by `set` to a record, which is never freed.
         unsafe { self.0.load(Ordering::Relaxed).as_ref() }
     }
 

@@ -1,4 +1,4 @@
-//! Stack slots: where microprocesses live.
+//! Stack slots: the memory of microprocesses.
 //!
 //! ```text
 //!   slot of a stackful microprocess                            stackless
@@ -9,13 +9,14 @@
 //!             untouched pages cost nothing └── the one page of a parked one ──┘
 //! ```
 //!
-//! Slots are cut from few large reservations, so that a million of them needs no mapping each
-//! (`max_map_count` is 65,530), and are never unmapped: a reference to a record is good for ever. The *colour* moves
-//! records of neighbouring slots to different cache lines of their page; without it all of them would compete for
-//! the same few sets of the cache.
+//! Slots are cut from a few large reservations: a mapping for each of a million slots would exceed
+//! `max_map_count` (65,530). They are never unmapped, so a reference to a record is valid for ever.
+//! The *colour* moves records of neighbouring slots to different cache lines of their page; without
+//! it all records would compete for the same few sets of the cache.
 //!
-//! Free slots are kept last in, first out by each virtual processor, whose caches they are warm in, in two magazines; full ones change hands,
-//! and the stacks of those that nobody needs go back to the host ([`free`]).
+//! Each virtual processor keeps free slots in two magazines, last in, first out, since the most
+//! recent ones are in its caches. Full magazines are exchanged through a depot. The stacks of
+//! surplus slots go back to the host ([`free`]).
 #![expect(unsafe_code, reason = "cuts memory into slots")]
 
 use core::mem::offset_of;
@@ -40,23 +41,23 @@ const STACK_BYTES: [usize; CLASSES] = [0, 64 << 10, 256 << 10, 1 << 20, 8 << 20]
 pub(crate) const CLASSES: usize = 5;
 /// The class of microprocesses without a stack.
 pub(crate) const STACKLESS: u8 = 0;
-/// The class a microprocess gets when nobody says otherwise.
+/// The default class of a microprocess.
 pub(crate) const NORMAL: u8 = 1;
 /// The class of the main microprocess.
 pub(crate) const LARGEST: u8 = CLASSES as u8 - 1;
 
-/// The smallest class with `stack_bytes` of stack, or the largest there is.
+/// The smallest class with at least `stack_bytes` of stack, or the largest class.
 pub(crate) fn class_for(stack_bytes: usize) -> u8 {
     let fitting = (1..CLASSES).find(|&class| STACK_BYTES[class] >= stack_bytes);
     fitting.unwrap_or(CLASSES - 1) as u8
 }
 
-/// Usable stack of a class.
+/// The usable stack of a class.
 pub(crate) fn stack_bytes(class: u8) -> usize {
     STACK_BYTES[usize::from(class)]
 }
 
-/// Distance between slots of a class.
+/// The distance between slots of a class.
 const fn stride(class: usize) -> usize {
     match STACK_BYTES[class] {
         0 => size_of::<Record>(),
@@ -64,10 +65,11 @@ const fn stride(class: usize) -> usize {
     }
 }
 
-/// How many cache lines records are spread over. With 32 of them, a page still holds 1.7 KB of frames.
+/// Over how many cache lines records are spread. With 32 of them, a page still holds 1.7 KB of
+/// frames.
 const COLOURS: usize = 32;
 
-/// Where in slot `number` of a class the record lies.
+/// The offset of the record in slot `number` of a class.
 fn record_offset(class: usize, number: usize) -> usize {
     match STACK_BYTES[class] {
         0 => 0,
@@ -75,14 +77,15 @@ fn record_offset(class: usize, number: usize) -> usize {
     }
 }
 
-/// Reservations are tried in this size first, then in smaller ones where the address space is limited.
+/// The size in which reservations are tried first. If the address space is limited, smaller ones
+/// follow.
 const RESERVE_BYTES_MAX: usize = 4 << 30;
-/// Below this, out of memory.
+/// If a reservation of this size fails, there is no memory.
 const RESERVE_BYTES_MIN: usize = 32 << 20;
-/// How many reservations a class may have: 4 million stacks of 64 KiB.
+/// The most reservations of a class: 4 million stacks of 64 KiB.
 const RESERVATIONS_MAX: usize = 64;
 
-/// One reservation, cut up to `used` slots.
+/// One reservation, of which the first `slots_used` slots have been cut.
 struct Reservation {
     address: AtomicPtr<u8>,
     slots_max: AtomicUsize,
@@ -108,7 +111,7 @@ static ARENAS: [Arena; CLASSES] = [const {
     }
 }; CLASSES];
 
-/// Where slots are, for debuggers.
+/// The location of the slots, for debuggers.
 #[repr(C)]
 pub(crate) struct ArenaLayout {
     arenas: &'static [Arena; CLASSES],
@@ -136,7 +139,7 @@ pub(crate) const LAYOUT: ArenaLayout = ArenaLayout {
     colour_bytes: align_of::<Record>(),
 };
 
-/// A free slot from those of everybody, or a new one; `None` when there is no memory for more.
+/// A free slot of the depot, or a new one; `None` if there is no memory for more.
 #[cold]
 pub(crate) fn make(class: u8) -> Option<&'static Record> {
     let arena = &ARENAS[usize::from(class)];
@@ -144,7 +147,7 @@ pub(crate) fn make(class: u8) -> Option<&'static Record> {
     depot.take().or_else(|| arena.cut(usize::from(class)))
 }
 
-/// Gives one slot back to everybody, from a kernel thread without a virtual processor.
+/// Returns one slot to the depot, from a kernel thread without a virtual processor.
 pub(crate) fn give_back(record: &'static Record) {
     record.state.set(State::Free);
     ARENAS[usize::from(record.class.get())].free.acquire().put(record);
@@ -184,20 +187,21 @@ impl Reservation {
         Some(())
     }
 
-    /// Makes slot `number`: its guard and its record.
+    /// Prepares slot `number`: its guard page and its record.
     fn fit_out(&self, class: usize, number: usize) -> Option<&'static Record> {
         let address = self.address.load(Ordering::Relaxed);
         // SAFETY: the slot lies inside the reservation.
         let slot = unsafe { address.add(number * stride(class)) };
         if class != usize::from(STACKLESS) {
-            // SAFETY: the slot is ours and empty.
+            // SAFETY: the slot belongs to the caller and is unused.
             unsafe { memory::guard_page(NonNull::new(slot)?) }.ok()?;
         }
         let record = self.record(class, number)?;
         if class != usize::from(STACKLESS) {
             register_stack(slot.addr() + PAGE_BYTES, record.addr().get());
         }
-        // SAFETY: the place of this slot's record: inside the reservation, aligned, and nobody's yet.
+        // SAFETY: the place of this slot's record: inside the reservation, aligned, and not used
+        // yet.
         unsafe { record.write(Record::new(slot, class as u8)) };
         // SAFETY: written just now; a slot is never unmapped.
         Some(unsafe { record.as_ref() })
@@ -211,21 +215,21 @@ impl Reservation {
     }
 }
 
-/// All slots ever made, of all runtimes.
+/// All slots ever cut, of all runtimes.
 pub(crate) fn all() -> impl Iterator<Item = &'static Record> {
     ARENAS.iter().enumerate().flat_map(|(class, arena)| {
         arena.reservations.iter().flat_map(move |reservation| {
             let used = reservation.slots_used.load(Ordering::Acquire);
             (0..used).filter_map(move |number| {
                 let record = reservation.record(class, number)?;
-                // SAFETY: numbers below `slots_used` are fitted out.
+                // SAFETY: slots below `slots_used` are prepared.
                 Some(unsafe { record.as_ref() })
             })
         })
     })
 }
 
-/// The record of the slot whose guard page holds `address`: whose stack overflowed.
+/// The record of the slot whose guard page contains `address`, so that its stack has overflowed.
 pub(crate) fn overflowed(address: usize) -> Option<&'static Record> {
     for (class, arena) in ARENAS.iter().enumerate().skip(1) {
         for reservation in &arena.reservations {
@@ -234,7 +238,7 @@ pub(crate) fn overflowed(address: usize) -> Option<&'static Record> {
             let within = address.wrapping_sub(start);
             if start != 0 && within / stride(class) < used && within % stride(class) < PAGE_BYTES {
                 let record = reservation.record(class, within / stride(class))?;
-                // SAFETY: numbers below `slots_used` are fitted out.
+                // SAFETY: slots below `slots_used` are prepared.
                 return Some(unsafe { record.as_ref() });
             }
         }
@@ -243,30 +247,31 @@ pub(crate) fn overflowed(address: usize) -> Option<&'static Record> {
 }
 
 impl Record {
-    /// The addresses of its stack, with what lies on top of that; `None` if it has none.
+    /// The addresses of its stack, up to the record; `None` if it has no stack.
     pub(crate) fn stack(&self) -> Option<Range<usize>> {
         let bottom = self.slot.get().expose_provenance() + PAGE_BYTES;
         let has_one = !self.is_stackless.get();
         has_one.then(|| bottom..ptr::from_ref(self).addr())
     }
 
-    /// Gives the stack back to the host, but for the page that the record lies on. The slot is free, and the caller's.
+    /// Returns the stack to the host, except for the page of the record. The slot is free, and
+    /// owned by the caller.
     fn discard_stack(&self) {
         let bottom = self.slot.get().wrapping_add(PAGE_BYTES);
         let bytes = (ptr::from_ref(self).addr() & !(PAGE_BYTES - 1)) - bottom.addr();
         if let Some(bottom) = NonNull::new(bottom) {
-            // SAFETY: between guard page and record, of a slot that nobody uses.
+            // SAFETY: between guard page and record of an unused slot.
             let discarded = unsafe { memory::discard(bottom, bytes) };
-            // Injected: then it costs memory.
+            // Only an injected fault makes this fail, which costs memory.
             let _costs_memory_at_most = discarded;
         }
     }
 }
 
-/// Bytes below the record that a closure or a result may take in the slot.
+/// The most bytes below the record that a closure or a result may take in the slot.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 1024;
 
-/// Where a value of type `P` lies in the slot: right below the record.
+/// Where a value of type `P` lies in the slot: directly below the record.
 pub(crate) fn payload<P>(record: &'static Record) -> *mut P {
     debug_assert!(size_of::<P>() <= PAYLOAD_BYTES_MAX && align_of::<P>() <= 64);
     let top = ptr::from_ref(record).cast::<u8>().cast_mut();

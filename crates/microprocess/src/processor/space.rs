@@ -1,22 +1,28 @@
 //! Priorities that hold across address spaces (Paper 1, §3.3.1).
 //!
-//! The kernel of the paper reads each address space's priorities from a page it shares with it. On a stock Linux the Kyocho
-//! processes of one user share one file, and each acts for itself:
+//! The kernel of the paper reads each address space's priorities from a page it shares with it. On
+//! an unmodified Linux, the Kyocho processes of one user share one file instead, and each acts on
+//! what it reads there:
 //!
 //! ```text
 //!   process A   virtual processor 0 ── entry ─┐
 //!               virtual processor 1 ── entry ─┤      one file, mapped by all:
-//!   process B   virtual processor 0 ── entry ─┘      who wants how much, on which CPU
+//!   process B   virtual processor 0 ── entry ─┘      the level that each wants to run, and its CPU
 //! ```
 //!
-//! * A switch to a microprocess of another level stores that level in the entry: no system call. A switch to an equal one stores nothing.
-//! * A virtual processor that is outranked on its CPU *stands aside*: its kernel thread sleeps until the more urgent one idles or sinks.
-//!   It looks at a switch to a lower level at once (the paper's `yield` system call there), and when its monitor finds it outranked.
-//! * A CPU with nobody on it is better than standing aside: the monitor moves the virtual processor there.
-//! * Who has stood aside for a second gets one time slice: nobody starves, whoever is more urgent keeps more than 99 %.
+//! * A switch to a microprocess of another level stores that level in the entry, without a system
+//!   call. A switch within one level stores nothing.
+//! * A virtual processor that is outranked on its CPU *stands aside*: its kernel thread sleeps
+//!   until the more urgent one becomes idle or less urgent. It checks this at once when it switches
+//!   to a lower level (the paper has a `yield` system call there), and when its monitor finds it
+//!   outranked.
+//! * A free CPU is better than standing aside: the monitor moves the virtual processor there.
+//! * A virtual processor that has stood aside for a second runs for one time slice. So it does not
+//!   starve, and the more urgent one keeps more than 99 %.
 //!
-//! An entry is an allegation. Its numbers are checked when they are read; a process that lies gets, or costs others, CPU time as any process
-//! of the same user can by `nice`. One that stops or dies no longer renews its *beat*, and counts for nothing after
+//! An entry is an allegation. Its numbers are checked when they are read. By false entries a
+//! process gains CPU time, or costs others CPU time, as any process of the same user can with
+//! `nice`. A process that stops or dies no longer renews its *beat*, and is ignored after
 //! [`STALE_NS`](table::STALE_NS).
 
 use core::fmt;
@@ -42,13 +48,13 @@ use table::Table;
 pub use watchdog::OnUnanswered;
 pub(crate) use watchdog::Suspicion;
 
-/// How far priorities reach.
+/// Among which processes priorities hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reach {
     /// Across all Kyocho processes of the user.
     Processes,
-    /// Within this process alone: the shared file could not be had.
+    /// Only within this process: the shared file is not available.
     ThisProcess(io::ErrorKind),
 }
 
@@ -69,11 +75,12 @@ impl fmt::Display for Reach {
 /// This process's view of the shared file.
 struct Space {
     table: Table,
-    /// The entries this process has: the file's locks exclude other processes only.
+    /// The entries of this process. Needed because the file's locks exclude other processes only.
     taken: Mutex<Vec<usize>>,
 }
 
-/// The name has the version of the layout: processes of different versions do not see each other.
+/// The name contains the version of the layout, so processes with different layouts do not share a
+/// file.
 const FILE: &str = "priorities-1";
 
 static SPACE: OnceLock<Result<Space, io::ErrorKind>> = OnceLock::new();
@@ -91,7 +98,7 @@ fn open() -> io::Result<Space> {
     Ok(Space { table, taken: Mutex::new(Vec::new()) })
 }
 
-/// How far the priorities of this process reach.
+/// Among which processes the priorities of this process hold.
 pub(crate) fn reach() -> Reach {
     match space() {
         Ok(_) if lost::is_lost() => Reach::ThisProcess(io::ErrorKind::UnexpectedEof),
@@ -100,7 +107,8 @@ pub(crate) fn reach() -> Reach {
     }
 }
 
-/// Mends a fault at `address`, if it is in the shared file, which somebody has cut short. For a signal handler.
+/// Repairs a fault at `address`, if it is in the shared file and another program has truncated
+/// that. Safe in a signal handler.
 fn mend(address: usize) -> bool {
     matches!(SPACE.get(), Some(Ok(space)) if space.table.mend(address))
 }
@@ -110,7 +118,7 @@ impl Space {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An entry for one virtual processor; `None` when the table is full.
+    /// An entry for one virtual processor; `None` if the table is full.
     fn take(&self) -> Option<usize> {
         let mut taken = self.taken();
         let mut free = (0..table::ENTRIES_MAX).filter(|index| !taken.contains(index));
@@ -125,7 +133,8 @@ impl Space {
     }
 }
 
-/// Gives each virtual processor of a runtime that is about to start an entry. Without one it takes no part.
+/// Takes an entry for each virtual processor of a runtime that is about to start. A virtual
+/// processor without one does not take part.
 pub(crate) fn join(shared: &Shared) {
     let Ok(space) = space() else { return };
     for vp in shared.vps() {
@@ -135,7 +144,7 @@ pub(crate) fn join(shared: &Shared) {
     }
 }
 
-/// Takes the entries of a runtime that has stopped.
+/// Returns the entries of a runtime that has stopped.
 pub(crate) fn leave(shared: &Shared) {
     let Ok(space) = space() else { return };
     for index in shared.vps().iter().filter_map(|vp| vp.listing.vacate()) {
@@ -143,7 +152,8 @@ pub(crate) fn leave(shared: &Shared) {
     }
 }
 
-/// Puts first, of the CPUs that a runtime may use, those where fewest virtual processors of any process want to run.
+/// Sorts the CPUs that a runtime may use: those where the fewest virtual processors of any process
+/// want to run come first.
 pub(crate) fn spread(cpus: &mut [usize]) {
     if let Ok(space) = space() {
         cpus.sort_by_key(|&cpu| space.table.count_on(cpu));

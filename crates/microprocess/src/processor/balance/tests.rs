@@ -1,4 +1,4 @@
-//! What sharing promises, for all small cases.
+//! The rules of sharing, for all small cases.
 
 use super::{
     COUNTED_MAX, DEAF_AFTER_LONG_NS, DEAF_NS, FAILURES_MAX, LONG_RUN_NS, Pace, Spread, TRAVEL_NS,
@@ -46,7 +46,8 @@ fn the_giver_keeps_an_even_share() {
 
 const START_NS: u64 = 1_000_000_000;
 
-/// Looks at a virtual processor that makes `switches` in every `step_ns`, until `end_ns` after the start; when others were to be woken.
+/// Looks at a virtual processor that makes `switches` in every `step_ns`, until `end_ns` after the
+/// start. Returns the times at which idle ones were to be woken.
 fn spreads(step_ns: u64, switches: u64, end_ns: u64, trials: &mut Trials) -> Vec<u64> {
     let mut pace = Pace::default();
     (0..=end_ns / step_ns)
@@ -94,7 +95,7 @@ fn a_trial_that_lasts_makes_the_next_one_come_soon() {
 fn who_asks_is_watched_anew_and_not_too_often() {
     let (mut pace, mut trials) = (Pace::default(), Trials::new());
     assert_eq!(pace.look(START_NS, 0, false, &mut trials), (None, Some(START_NS + WATCH_NS)));
-    // Busy switching until somebody comes who computes.
+    // Switches often, until a microprocess that computes begins to wait.
     let asked_ns = START_NS + WATCH_NS - 1;
     let deaf_ns = asked_ns + DEAF_NS;
     assert_eq!(pace.hear(asked_ns, true), (true, Some(deaf_ns)));
@@ -118,7 +119,7 @@ fn who_asked_with_reason_is_heard_again_sooner() {
     let deaf_ns = end_ns + DEAF_AFTER_LONG_NS;
     assert_eq!(pace.hear(end_ns, true), (false, Some(deaf_ns)));
     assert!(pace.hear(deaf_ns, true).0);
-    // Nobody has come: what runs is not interrupted for it.
+    // There is no request, so the running microprocess is not interrupted.
     let later_ns = deaf_ns + DEAF_NS;
     assert_eq!(pace.look(later_ns, 1, false, &mut trials), (Some(Spread::Soon), None));
 }

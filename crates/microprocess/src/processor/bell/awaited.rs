@@ -1,9 +1,10 @@
-//! The words that microprocesses of one virtual processor wait for, or go by: two lists of nodes in their frames.
+//! The words for which microprocesses of one virtual processor wait, or which they follow. Two
+//! lists of nodes, which lie in the frames of the microprocesses.
 //!
 //! ```text
-//!   link ──► waits ── word changed, or the wait ended otherwise ──► in no list
-//!              ▲                    └─ the waiter has a post ─────► serves: its level follows a word
-//!              └────────────────────── its next wait ──────────────────┘
+//!   link ──► waits ── the word changed, or the wait ended otherwise ──► in no list
+//!              ▲                    └─ the waiter has a post ─────────► serves: its level follows a word
+//!              └────────────────────── its next wait ──────────────────────┘
 //! ```
 #![expect(unsafe_code, reason = "follows pointers to waiters' frames")]
 
@@ -19,15 +20,15 @@ use crate::processor::record::{MicroprocessRef, Record, State, make_runnable_fro
 use crate::processor::spin::AlwaysLock;
 use crate::processor::vp::{Masked, Vp};
 
-/// What becomes of a node after its wait.
+/// What happens to a node after its wait.
 pub(crate) enum Afterwards {
-    /// Nothing: it is over.
+    /// It leaves the lists.
     Ends,
-    /// The waiter goes on at the level that this word says, and follows it.
+    /// The waiter continues at the level in this word, and follows the word.
     Follows(*const AtomicU32),
 }
 
-/// Where a node stands.
+/// Which list a node is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Nowhere,
@@ -35,21 +36,22 @@ enum Place {
     Serves,
 }
 
-/// One waiter, in its own frame. Up to `in_vain` the cells are its own to touch unless it waits; then, and the others always, the lock's.
+/// The node of one waiter, in its own frame. While the node is not in the list of waits, the waiter
+/// may access the cells up to `in_vain`. All other accesses need the lock of the lists.
 pub(crate) struct Awaited {
     word: *const AtomicU32,
     over: *const AtomicU32,
     who: MicroprocessRef,
     afterwards: Afterwards,
-    /// Whose lists it stands in.
+    /// The virtual processor whose lists the node is in.
     vp: Cell<Option<&'static Vp>>,
     expected: Cell<u32>,
     peer: Cell<*const Peer>,
     bell: Cell<u32>,
     woken: Cell<bool>,
-    /// How many loans were over while who will answer slept.
+    /// Number of loans that ended while the debtor slept.
     in_vain: Cell<u32>,
-    /// The level it was last told to follow.
+    /// The level that the waiter was last asked to take.
     followed: Cell<u8>,
     place: Cell<Place>,
     before: Cell<*const Self>,
@@ -81,7 +83,7 @@ impl Awaited {
         }
     }
 
-    /// The waiter.
+    /// The microprocess that waits.
     pub(crate) fn who(&self) -> &'static Record {
         self.who.0
     }
@@ -90,7 +92,7 @@ impl Awaited {
         self.word.addr()
     }
 
-    /// Settles what its next wait is for. By the waiter, which does not wait.
+    /// Sets what the next wait is for. Call as the waiter, outside a wait.
     pub(crate) fn expect(&self, expected: u32, from: Option<(&Peer, u32)>, woken: bool) {
         let (peer, bell) =
             from.map_or((ptr::null(), 0), |(peer, bell)| (ptr::from_ref(peer), bell));
@@ -101,49 +103,52 @@ impl Awaited {
         self.in_vain.set(0);
     }
 
-    /// The word's value, once it is not the expected one.
+    /// The word's value, if it is not the expected one.
     pub(crate) fn changed(&self) -> Option<u32> {
-        // SAFETY: borrowed by the waiter's wait or post, which takes this out of the lists first.
+        // SAFETY: borrowed for the waiter's wait or post, which removes this node from the lists
+        // before it ends.
         let now = unsafe { (*self.word).load(Ordering::SeqCst) };
         Some(now).filter(|&now| now != self.expected.get())
     }
 
-    /// Whether the wait is over whatever the word says.
+    /// Whether the wait is over, whatever the value of the word.
     pub(crate) fn is_over(&self) -> bool {
-        // SAFETY: null, or borrowed as the word is.
+        // SAFETY: null, or borrowed for as long as the word.
         unsafe { self.over.as_ref() }.is_some_and(|over| over.load(Ordering::SeqCst) != 0)
     }
 
-    /// Who will change the word, if that is known.
+    /// The process that will change the word, if known.
     fn peer(&self) -> Option<&Peer> {
-        // SAFETY: null, or borrowed as the word is.
+        // SAFETY: null, or borrowed for as long as the word.
         unsafe { self.peer.get().as_ref() }
     }
 
-    /// Whether somebody owes the waiter an answer: who has a post waits for what may never come.
+    /// Whether this is a call, which a peer will answer. A waiter with a post waits for a call that
+    /// may never come.
     fn is_call(&self) -> bool {
         matches!(self.afterwards, Afterwards::Ends) && !self.peer.get().is_null()
     }
 
-    /// Whether the waiter has something to do.
+    /// Whether the wait is over.
     pub(crate) fn has_changed(&self) -> bool {
         self.changed().is_some() || self.is_over()
     }
 
-    /// The level that the waiter is to go on at, as another process says.
+    /// The level at which the waiter is to run, as another process alleges it.
     fn alleged_level(&self) -> Option<u8> {
         let Afterwards::Follows(word) = self.afterwards else { return None };
-        // SAFETY: borrowed by the waiter's post.
+        // SAFETY: borrowed for the waiter's post.
         let level = unsafe { (*word).load(Ordering::Relaxed) };
         Some(level.min(u32::from(Priority::HIGHEST.level())) as u8)
     }
 
-    /// Whether the level to follow has changed.
+    /// Whether the followed level has changed.
     fn is_raised(&self) -> bool {
         self.alleged_level().is_some_and(|level| level != self.followed.get())
     }
 
-    /// Lets the waiter go on, at the level that it was just asked to. It does not wait any more; the caller holds `vp`.
+    /// Makes the waiter runnable at the level that it was last asked to take. It is no longer in
+    /// the list of waits; the caller holds `vp`.
     fn wake(&self, vp: Masked<'_>) {
         let record = self.who.0;
         if vp.is_home_of(record) && record.state.get() == State::Parked {
@@ -152,7 +157,7 @@ impl Awaited {
         make_runnable_from(vp, self.who);
     }
 
-    /// Asks the waiter, which serves, for the level that its caller has now.
+    /// Asks the waiter, which serves a caller, to take the caller's present level.
     fn ask_level(&self) {
         if let Some(level) = self.alleged_level() {
             self.followed.set(level);
@@ -160,9 +165,9 @@ impl Awaited {
         }
     }
 
-    // ----- by the waiter -----------------------------------------------------------------------
+    // ----- called by the waiter ----------------------------------------------------------------
 
-    /// Puts it among those that wait, of `vp`, which the caller holds.
+    /// Adds the node to the waits of `vp`, which the caller holds.
     pub(crate) fn link(&self, vp: Masked<'_>) {
         if !self.vp.get().is_some_and(|before| ptr::eq(before, vp.vp())) {
             self.unlink();
@@ -171,21 +176,22 @@ impl Awaited {
         vp.bell.awaiting.put(self, Place::Waits);
     }
 
-    /// Its wait is over, however it ended. Masked.
+    /// Ends the wait, whatever its outcome. Events must be masked.
     pub(crate) fn leave(&self) {
         if let Some(vp) = self.vp.get() {
             vp.bell.awaiting.put(self, self.place_afterwards());
         }
     }
 
-    /// Serves from here on, at the level to follow as it is now. Masked, on `vp`.
+    /// Begins to serve, and to follow the present level of the caller. Call on `vp`, with events
+    /// masked.
     pub(crate) fn follow(&self, vp: Masked<'_>) {
         let vp = self.vp.get().unwrap_or(vp.vp());
         self.vp.set(Some(vp));
         vp.bell.awaiting.follow(self);
     }
 
-    /// Takes it out of all lists. Masked.
+    /// Removes the node from all lists. Events must be masked.
     pub(crate) fn unlink(&self) {
         if let Some(vp) = self.vp.take() {
             vp.bell.awaiting.put(self, Place::Nowhere);
@@ -200,14 +206,14 @@ impl Awaited {
     }
 }
 
-/// Nodes, the latest first.
+/// A list of nodes, latest first.
 struct List(*const Awaited);
 
 impl List {
     const EMPTY: Self = Self(ptr::null());
 
     fn push(&mut self, awaited: &Awaited) {
-        // SAFETY: null, or linked and so alive.
+        // SAFETY: null, or linked and therefore alive.
         if let Some(first) = unsafe { self.0.as_ref() } {
             first.before.set(awaited);
         }
@@ -218,7 +224,7 @@ impl List {
 
     fn remove(&mut self, awaited: &Awaited) {
         let (before, next) = (awaited.before.get(), awaited.next.get());
-        // SAFETY: null, or linked and so alive.
+        // SAFETY: null, or linked and therefore alive.
         match unsafe { before.as_ref() } {
             Some(before) => before.next.set(next),
             None => self.0 = next,
@@ -230,11 +236,12 @@ impl List {
     }
 
     fn first(&self) -> Option<&Awaited> {
-        // SAFETY: null, or linked and so alive while the lists' lock is held, which `self` shows.
+        // SAFETY: null, or linked and therefore alive while the lists are locked; `self` proves the
+        // lock.
         unsafe { self.0.as_ref() }
     }
 
-    /// Its nodes; the one that was given last may be removed.
+    /// The nodes of the list. The node that was returned last may be removed.
     fn iter(&self) -> impl Iterator<Item = &Awaited> + use<'_> {
         let mut at = self.0;
         core::iter::from_fn(move || {
@@ -246,13 +253,13 @@ impl List {
     }
 }
 
-/// Who waits and who serves.
+/// The waits, and the nodes that serve.
 struct Lists {
     waits: List,
     serves: List,
 }
 
-// SAFETY: what they point to is touched under their lock.
+// SAFETY: the nodes that they point to are accessed only under the lock of the lists.
 unsafe impl Send for Lists {}
 
 impl Lists {
@@ -264,7 +271,8 @@ impl Lists {
         }
     }
 
-    /// Moves `awaited` there. Who serves from here on is asked for the level of its caller.
+    /// Moves `awaited` to the list of `place`. If it serves from now on, its waiter is asked to
+    /// take its caller's level.
     fn put(&mut self, awaited: &Awaited, place: Place) {
         let before = awaited.place.replace(place);
         if before == place && place != Place::Waits {
@@ -286,10 +294,10 @@ impl Lists {
     }
 }
 
-/// All waits of one virtual processor.
+/// All awaited words of one virtual processor.
 pub(crate) struct Awaiting {
     lists: AlwaysLock<Lists>,
-    /// Whether there are any; changed under the lock.
+    /// Not 0 if there is a node in a list. Changed under the lock.
     any: AtomicU32,
 }
 
@@ -305,7 +313,7 @@ impl Awaiting {
         Self { lists: AlwaysLock::new(lists), any: AtomicU32::new(0) }
     }
 
-    /// Whether somebody waits or serves here.
+    /// Whether a node waits or serves here.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.any.load(Ordering::Relaxed) != 0
@@ -317,7 +325,7 @@ impl Awaiting {
         self.any.store(u32::from(!lists.is_empty()), Ordering::SeqCst);
     }
 
-    /// Puts `awaited` among those that serve, if it is not there, and asks for the level of its caller.
+    /// Moves `awaited` to the nodes that serve, and asks its waiter to take its caller's level.
     fn follow(&self, awaited: &Awaited) {
         let mut lists = self.lists.acquire();
         lists.put(awaited, Place::Serves);
@@ -325,12 +333,13 @@ impl Awaiting {
         self.any.store(1, Ordering::SeqCst);
     }
 
-    /// Makes those runnable whose words have changed, and passes levels on.
+    /// Makes waiters runnable whose words have changed, and passes levels on.
     pub(crate) fn look(&self, vp: Masked<'_>) -> bool {
         let mut lists = self.lists.acquire();
         let mut found = false;
         let mut at = lists.waits.0;
-        // SAFETY: null, or linked and so alive; the next one is read before this one is moved.
+        // SAFETY: null, or linked and therefore alive. The next node is read before this one is
+        // moved.
         while let Some(awaited) = unsafe { at.as_ref() } {
             at = awaited.next.get();
             if awaited.has_changed() {
@@ -348,27 +357,29 @@ impl Awaiting {
         found
     }
 
-    /// Whether a look would find something.
+    /// Whether [`look`](Self::look) would find anything to do.
     pub(crate) fn has_changed(&self) -> bool {
         let lists = self.lists.acquire();
         lists.waits.iter().any(Awaited::has_changed) || lists.serves.iter().any(Awaited::is_raised)
     }
 
-    /// What is known of who will end the latest wait: its bells, its own one, and whether it was just woken.
+    /// Calls `tell` with what is known of the peer that will end the latest wait: its bells, the
+    /// number of its bell, and whether it was just woken.
     pub(crate) fn latest<R>(&self, tell: impl FnOnce(&Peer, u32, bool) -> R) -> Option<R> {
         let lists = self.lists.acquire();
         let latest = lists.waits.first()?;
         Some(tell(latest.peer()?, latest.bell.get(), latest.woken.get()))
     }
 
-    /// What is known of who will answer the latest call: its bells, its own one, and how many loans to it were in vain.
+    /// Calls `tell` with what is known of the peer that will answer the latest call: its bells, the
+    /// number of its bell, and the number of loans in vain.
     pub(crate) fn latest_call<R>(&self, tell: impl FnOnce(&Peer, u32, u32) -> R) -> Option<R> {
         let lists = self.lists.acquire();
         let call = lists.waits.iter().find(|awaited| awaited.is_call())?;
         Some(tell(call.peer()?, call.bell.get(), call.in_vain.get()))
     }
 
-    /// A loan to who will answer the latest call is over.
+    /// Records the outcome of a loan to the peer that will answer the latest call.
     pub(crate) fn judge_loan(&self, was_in_vain: bool) {
         let lists = self.lists.acquire();
         if let Some(call) = lists.waits.iter().find(|awaited| awaited.is_call()) {
@@ -376,7 +387,7 @@ impl Awaiting {
         }
     }
 
-    /// Forgets everybody: they never run again.
+    /// Empties the lists. The microprocesses in them never run again.
     pub(crate) fn forget(&self) {
         let mut lists = self.lists.acquire();
         *lists = Lists { waits: List::EMPTY, serves: List::EMPTY };

@@ -1,4 +1,5 @@
-//! The two pages of a process: what it shows, and where others ring.
+//! The two bell pages of a process: the page that it shows, and the page on which other processes
+//! ring.
 #![expect(unsafe_code, reason = "atomic words in shared mappings")]
 
 use core::ptr;
@@ -14,20 +15,20 @@ use super::ring;
 use crate::processor::kernel_thread::ANY_CPU;
 use crate::processor::vp::Vp;
 
-/// Most virtual processors of one process that have bells.
+/// The most virtual processors of one process that can have bells.
 pub const BELLS_MAX: usize = 64;
 
 pub(super) const NO_BELL: u32 = u32::MAX;
 const LINE_BYTES: usize = 64;
 const BYTES: usize = BELLS_MAX * LINE_BYTES;
 
-/// How a virtual processor stands, as its owner says.
+/// The state of a virtual processor, as its owner shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
-    /// It runs microprocesses, or looks for changed words, on this CPU.
+    /// It runs microprocesses or checks awaited words, on this CPU.
     Awake(usize),
-    /// Its kernel thread sleeps; it was on this CPU, and is woken there if the host keeps to that.
+    /// Its kernel thread sleeps. This was its last CPU, where the host will probably wake it.
     Parked(usize),
     /// There is no such bell.
     Absent,
@@ -36,19 +37,20 @@ pub enum Standing {
 /// What the owner shows of one virtual processor.
 #[repr(C, align(64))]
 struct Shown {
-    /// See [`ring`].
+    /// Awake or parked: see [`ring`].
     state: AtomicU32,
     cpu: AtomicU32,
-    /// The number of the kernel thread that holds it; 0: not known.
+    /// The kernel thread that holds it, by number; 0 if not known.
     holder: AtomicU32,
 }
 
-/// What others may write.
+/// What other processes may write.
 #[repr(C, align(64))]
 struct Open {
-    /// Where they ring.
+    /// The counter that they increment to ring.
     counter: AtomicU32,
-    /// By which they lend the holder their scheduling class: see [`lend`](super::lend).
+    /// The word through which they lend the holder their scheduling class: see
+    /// [`lend`](super::lend).
     loan: AtomicU32,
 }
 
@@ -57,18 +59,19 @@ const _: () = assert!(size_of::<Shown>() == LINE_BYTES && size_of::<Open>() == L
 fn shown(memory: &SealedMemory, bell: u32) -> &Shown {
     assert!((bell as usize) < BELLS_MAX, "no such bell");
     let address = memory.base() + bell as usize * LINE_BYTES;
-    // SAFETY: inside the mapping, which is `BYTES` long and lasts as long as `memory`; atomic words alone.
+    // SAFETY: inside the mapping, which is `BYTES` long and lives as long as `memory`. It holds
+    // only atomic words.
     unsafe { &*ptr::with_exposed_provenance(address) }
 }
 
 fn open(memory: &SealedMemory, bell: u32) -> &Open {
     assert!((bell as usize) < BELLS_MAX, "no such bell");
     let address = memory.base() + bell as usize * LINE_BYTES;
-    // SAFETY: as for `shown`; the memory is mapped for writing.
+    // SAFETY: as for `shown`; in addition, the memory is mapped for writing.
     unsafe { &*ptr::with_exposed_provenance(address) }
 }
 
-/// Where the holder of `vp` runs, as far as known.
+/// The CPU on which the holder of `vp` runs, as far as known.
 pub(crate) fn cpu_of(vp: &Vp) -> usize {
     match vp.cpu() {
         ANY_CPU => current_cpu(),
@@ -76,12 +79,12 @@ pub(crate) fn cpu_of(vp: &Vp) -> usize {
     }
 }
 
-/// This process's pages.
+/// The bell pages of this process.
 #[derive(Debug)]
 pub(crate) struct Hall {
     shown: SealedMemory,
     open: SealedMemory,
-    /// A bit for each bell that is in use.
+    /// One bit for each bell that is in use.
     taken: AtomicU64,
 }
 
@@ -106,37 +109,37 @@ impl Hall {
         self.taken.fetch_and(!(1 << bell), Ordering::SeqCst);
     }
 
-    /// Shows that it is awake again.
+    /// Shows that the holder of `bell` is awake again.
     pub(super) fn show_awake(&self, bell: u32) {
         ring::show_awake(&shown(&self.shown, bell).state);
     }
 
-    /// Shows where it is.
+    /// Shows the CPU of the holder.
     pub(super) fn show_cpu(&self, bell: u32, cpu: usize) {
         show(&shown(&self.shown, bell).cpu, u32::try_from(cpu).unwrap_or(u32::MAX));
     }
 
-    /// Shows which kernel thread holds it.
+    /// Shows which kernel thread holds the virtual processor.
     pub(super) fn show_holder(&self, bell: u32, holder: Option<ThreadId>) {
         show(&shown(&self.shown, bell).holder, holder.map_or(0, ThreadId::number));
     }
 
-    /// Shows that it is about to sleep. Before its last look at the words.
+    /// Shows that the holder is about to sleep. Call before the last check of the words.
     pub(super) fn show_parked(&self, bell: u32) {
         ring::show_parked(&shown(&self.shown, bell).state);
     }
 
-    /// What the counter of `bell` reads; to be read before the last look at the words.
+    /// The counter's value; to be read before the last check of the words.
     pub(super) fn count(&self, bell: u32) -> u32 {
         ring::count(self.counter(bell))
     }
 
-    /// The counter itself.
+    /// The counter of `bell`.
     pub(super) fn counter(&self, bell: u32) -> &AtomicU32 {
         &open(&self.open, bell).counter
     }
 
-    /// The word by which others lend.
+    /// The word through which other processes lend.
     pub(super) fn loan(&self, bell: u32) -> &AtomicU32 {
         &open(&self.open, bell).loan
     }
@@ -149,25 +152,26 @@ impl Hall {
         }
     }
 
-    /// Wakes the holder: from this process.
+    /// Wakes the holder, on behalf of a thread of this process.
     pub(super) fn rouse(&self, bell: u32) {
         ring::ring(self.counter(bell));
     }
 }
 
-/// Written where that is new only: a line that nobody writes stays in the caches of all who look at it.
+/// Stores `value` only if it is new: a cache line that is not written stays in the caches of all
+/// its readers.
 fn show(place: &AtomicU32, value: u32) {
     if place.load(Ordering::Relaxed) != value {
         place.store(value, Ordering::Relaxed);
     }
 }
 
-/// Another process's pages.
+/// The bell pages of another process.
 #[derive(Debug)]
 pub(super) struct PeerHall {
     shown: SealedMemory,
     open: SealedMemory,
-    /// Its number.
+    /// The process number.
     process: u32,
 }
 
@@ -181,7 +185,8 @@ impl PeerHall {
         Ok(Self { shown, open, process })
     }
 
-    /// The word by which the holder of `bell` is lent something, and who that is; `None` where that is no thread of that process.
+    /// The loan word of the holder of `bell`, and that holder. `None` if the alleged holder is not
+    /// a thread of that process.
     pub(super) fn debtor(&self, bell: u32) -> Option<(&AtomicU32, ThreadId)> {
         let exists = (bell as usize) < BELLS_MAX;
         let holder = exists.then(|| shown(&self.shown, bell).holder.load(Ordering::Relaxed))?;

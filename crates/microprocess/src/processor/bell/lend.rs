@@ -1,19 +1,22 @@
-//! A real-time holder that sleeps because it waits for another process lends its class to who will answer.
+//! A real-time holder that sleeps because it waits for another process lends its scheduling class
+//! to the kernel thread that will answer.
 //!
 //! ```text
 //!   holder, SCHED_FIFO 50                      the peer's holder, time sharing, beside programs that want its core
 //!   rings the bell
 //!   lends: sleeps on the peer's loan word ───► runs as SCHED_FIFO 50 (the host sees to it)
 //!                                              ... serves, answers
-//!   goes on ◄────────────────────────────────  repays
+//!   continues ◄──────────────────────────────  repays
 //! ```
 //!
-//! Without this the peer takes its turn among the others: four of them take 20 ms and more. Levels travel in the call itself and rule
-//! among microprocesses; they cannot help a holder that does not run.
+//! Without the loan the peer waits for its turn among the other programs: with four of them that
+//! takes 20 ms and more. The level in the call itself only ranks microprocesses; it cannot help a
+//! holder that the host does not run.
 //!
-//! A lender sleeps on the loan word and not on its bell, so who else wants it waits until the slice is over: [`SLICE_NS`]. A debtor that sleeps
-//! in between keeps what it was lent, and runs in that class as soon as it wakes; after [`IN_VAIN_MAX`] slices of that the lender sleeps on its
-//! bell, and looks each [`AGAIN_NS`] whether the debtor goes on.
+//! A lender sleeps on the loan word and not on its bell, so other wakes reach it only at the end of
+//! the slice, [`SLICE_NS`]. A debtor that sleeps meanwhile keeps the lent class, and runs in it as
+//! soon as it wakes. After [`IN_VAIN_MAX`] slices in which the debtor slept, the lender sleeps on
+//! its bell. It then checks every [`AGAIN_NS`] whether the debtor is awake.
 //!
 //! Source: Paper 1, §4: the kernel thread of the caller, and so its priority, serves the call.
 
@@ -25,24 +28,25 @@ use super::hall::Standing;
 use super::{Bell, Peer};
 use crate::processor::kernel_thread::KernelThread;
 
-/// How long a lender hears nobody but its debtor.
+/// How long a lender sleeps at a time, woken only by its debtor.
 const SLICE_NS: u64 = 500_000;
-/// Slices after which a debtor that sleeps is lent nothing before it goes on.
+/// After this many slices in vain, nothing is lent to a debtor that still sleeps.
 const IN_VAIN_MAX: u32 = 64;
-/// How soon after that it is looked at again.
+/// The interval after which such a debtor is checked again.
 const AGAIN_NS: u64 = 4_000_000;
 
-/// What came of an attempt to lend.
+/// The outcome of an attempt to lend.
 pub(super) enum Lending {
-    /// There is nobody to lend to, or nothing: sleep otherwise.
+    /// There is no debtor, or nothing to lend: sleep in another way.
     None,
-    /// Nobody to lend to before this time, by the monotonic clock: sleep otherwise, not longer.
+    /// There is nothing to lend before this time of the monotonic clock: sleep in another way, at
+    /// most until then.
     NotBefore(u64),
-    /// The caller has slept, and lent meanwhile.
+    /// The caller has slept, and lent its class meanwhile.
     Done,
 }
 
-/// The word to lend by to who will answer, and whether that one is awake.
+/// The debtor's loan word, and whether the debtor is awake.
 fn debtor(peer: &Peer, bell: u32) -> Option<(Named, bool)> {
     let is_awake = match peer.standing(bell) {
         Standing::Awake(_) => true,
@@ -54,7 +58,8 @@ fn debtor(peer: &Peer, bell: u32) -> Option<(Named, bool)> {
 }
 
 impl Bell {
-    /// Sleeps a slice and lends, if the caller's class is worth it and there is who will answer. By the holder, idle.
+    /// Sleeps for one slice and lends, if the caller is real-time and waits for a known peer. Call
+    /// as the holder, idle.
     pub(super) fn lend(&self, deadline_ns: Option<u64>) -> Lending {
         if !self.awaits() || !is_real_time() {
             return Lending::None;
@@ -71,12 +76,12 @@ impl Bell {
         if pi::lend(named, slice_ns) == Loan::Refused {
             return Lending::NotBefore(now_ns + AGAIN_NS);
         }
-        // Who sleeps repays nothing, whatever the word says.
+        // A debtor that sleeps repays nothing, whatever the word says.
         self.awaiting.judge_loan(!is_awake);
         Lending::Done
     }
 
-    /// Ends what was lent to the calling thread, the holder.
+    /// Ends a loan to the calling thread, which is the holder.
     pub(crate) fn repay(&self) {
         if let Some(((hall, number), me)) = self.hung().zip(KernelThread::current().id()) {
             pi::repay(hall.loan(number), me);

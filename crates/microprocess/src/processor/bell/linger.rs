@@ -1,13 +1,15 @@
-//! What a virtual processor does between its last microprocess and its sleep: it gives a peer that is about to answer a moment.
+//! What a holder without work does before it sleeps: it waits briefly for a peer that is about to
+//! answer.
 //!
 //! | where the peer runs | what is best |
 //! |---|---|
-//! | another core | look at the words for [`SPIN_NS`]: an answer costs what a cache line costs |
-//! | this core | hand the core over: the peer runs only if we do not. Spinning here would keep the answer from coming |
+//! | another core | read the words for [`SPIN_NS`]: an answer then costs the transfer of a cache line |
+//! | this core | hand the core over: the peer can run only if this thread does not. Spinning would delay the answer |
 //! | nowhere: it is parked | sleep |
 //!
-//! Handing over is `sched_yield`: cheaper than two sleeps and two wakes, but whoever else wants the core gets it, too. After
-//! that took long once, the next [`SHY`] times are sleeps, for which the host's scheduler makes up.
+//! The hand-over is `sched_yield`. It is cheaper than two sleeps and two wakes, but other threads
+//! that want the core also run. After a hand-over that took long, the next [`SHY`] ones are
+//! skipped: the holder sleeps, and the host's scheduler makes up for that.
 
 use core::hint::spin_loop;
 
@@ -20,18 +22,18 @@ use super::hall::{Standing, cpu_of};
 use crate::processor::kernel_thread::KernelThread;
 use crate::processor::vp::Masked;
 
-/// How long to look for an answer from another core: about what sleeping and being woken costs.
+/// How long to wait for an answer from another core: about as long as a sleep and a wake take.
 const SPIN_NS: u64 = 50_000;
-/// Looks between looks at the clock.
+/// Checks between two readings of the clock.
 const LOOKS: u32 = 64;
 /// How often to hand the core over before sleeping.
 const YIELDS_MAX: u32 = 4;
-/// A hand-over that took longer went to somebody else.
+/// If a hand-over took longer, other threads used the core.
 const YIELD_LONG_NS: u64 = 200_000;
-/// How many hand-overs are left out after one that took long.
+/// How many hand-overs are skipped after one that took long.
 const SHY: u32 = 256;
 
-/// What to do.
+/// A way to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Spin,
@@ -39,7 +41,7 @@ enum Way {
     Sleep,
 }
 
-/// How to wait on `cpu` for a peer that stands so.
+/// How to wait on `cpu` for a peer in this state. `woken`: the peer was just woken.
 fn way(standing: Standing, woken: bool, cpu: usize) -> Way {
     match standing {
         Standing::Awake(there) if there != cpu => Way::Spin,
@@ -49,8 +51,9 @@ fn way(standing: Standing, woken: bool, cpu: usize) -> Way {
     }
 }
 
-/// Looks at the words that somebody on `vp` waits for, for a while where that is worth it; whether there is something to run or to
-/// attend to. By the holder, masked, with an empty queue.
+/// Waits briefly for the awaited words of `vp` if that is likely to pay. Returns whether there is a
+/// microprocess to run or an attention bit to serve. Call as the holder, with events masked and an
+/// empty queue.
 pub(crate) fn linger(vp: Masked<'_>) -> bool {
     let bell = &vp.bell;
     if !bell.awaits() {
@@ -63,7 +66,7 @@ pub(crate) fn linger(vp: Masked<'_>) -> bool {
     let cpu = cpu_of(&vp);
     let now = || bell.awaiting.latest(|peer, there, woken| way(peer.standing(there), woken, cpu));
     hall.show_cpu(number, cpu);
-    // A thread that was given the processor as its first had no number yet.
+    // The first holder of a virtual processor had no thread number yet when it received it.
     hall.show_holder(number, KernelThread::current().id());
     match now() {
         Some(Way::Spin) => spin(vp),
@@ -112,14 +115,14 @@ fn hand_over(vp: Masked<'_>, worth_it: impl Fn() -> bool) -> bool {
 }
 
 impl Bell {
-    /// Whether to leave a hand-over out; counts it.
+    /// Whether to skip this hand-over. Counts the skip.
     fn is_shy(&self) -> bool {
         let left = self.shy.load(Ordering::Relaxed);
         self.shy.store(left.saturating_sub(1), Ordering::Relaxed);
         left > 0
     }
 
-    /// Learns from how long handing over took.
+    /// Decides from the duration of a hand-over whether to skip the next ones.
     fn judge(&self, took_ns: u64) {
         if took_ns > YIELD_LONG_NS {
             self.shy.store(SHY, Ordering::Relaxed);

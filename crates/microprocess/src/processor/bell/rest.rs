@@ -1,4 +1,4 @@
-//! How an idle holder sleeps: on its bell, on its I/O, or on its own word.
+//! How an idle holder sleeps: on its bell, in its I/O port, or on its own wait word.
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
@@ -11,19 +11,20 @@ use crate::processor::kernel_thread::KernelThread;
 use crate::processor::spin;
 use crate::processor::vp::Masked;
 
-/// Where the holder will sleep; settled before it says that it is idle, so that whoever ends that knows whom to wake.
+/// Where the holder will sleep. Decided before the holder becomes visible as idle, so that a waker
+/// knows how to wake it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// On the counter of its bell, which read so.
+    /// On the counter of its bell, which had this value.
     Bell(u32),
-    /// In its I/O port; the bell's counter, if somebody awaits a word, read so.
+    /// In its I/O port. Holds the value of the bell's counter if a word is awaited.
     Port(Option<u32>),
-    /// On the kernel thread's own word.
+    /// On the wait word of the kernel thread.
     Thread,
 }
 
 impl Masked<'_> {
-    /// Decides where to sleep. By the holder, masked.
+    /// Decides where to sleep. Call as the holder, with events masked.
     pub(crate) fn settle_rest(self) -> Rest {
         let bell = &self.bell;
         let count = bell.hung().filter(|_| bell.awaits()).map(|(hall, number)| hall.count(number));
@@ -37,13 +38,15 @@ impl Masked<'_> {
         rest
     }
 
-    /// Sleeps there, until something comes up or `deadline_ns`. By the holder, masked, idle.
+    /// Sleeps as decided, until it is woken or until `deadline_ns`. Call as the holder, idle, with
+    /// events masked.
     pub(crate) fn rest(self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
         let hung = self.bell.hung();
         if let Some((hall, number)) = hung {
             hall.show_parked(number);
         }
-        // Nobody is woken here: others may take who is parked while this virtual processor is idle.
+        // Waiters are not made runnable here: while this virtual processor is idle, other holders
+        // may take its parked microprocesses.
         if !self.bell.has_changed() {
             spin::rest(self.vp());
             self.sleep(thread, rest, deadline_ns);
@@ -87,7 +90,8 @@ impl Masked<'_> {
 }
 
 impl Bell {
-    /// Wakes the holder if it sleeps on the counter; whether it would. From anywhere, once the holder is no longer idle.
+    /// Wakes the holder if it sleeps on the counter; returns whether it sleeps there. May be called
+    /// from anywhere, once the holder is no longer marked idle.
     pub(crate) fn rouse(&self) -> bool {
         if self.rests_here.load(Ordering::SeqCst) == 0 {
             return false;

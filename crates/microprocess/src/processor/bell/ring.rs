@@ -1,15 +1,16 @@
-//! Ringing: between who is about to sleep and who has just changed a word, no wake is lost.
+//! Ringing: if one thread changes a word just as another is about to sleep, the wake is not lost.
 //!
 //! ```text
-//!   sleeper, whose state and counter these are        waker
+//!   sleeper, the owner of state and counter           waker
 //!   c = counter                                       word = new
 //!   state = parked                                    if state is parked:
-//!   looks at the word for the last time                 counter += 1
-//!   sleeps while counter = c                            wakes who sleeps on the counter
+//!   reads the word for the last time                    counter += 1
+//!   sleeps while counter = c                            wakes the sleeper on the counter
 //! ```
 //!
-//! Either the waker finds the sleeper parked, and then the counter has changed before it sleeps or wakes it; or the sleeper has shown that it is parked
-//! after the waker looked, and so looks at the new word. Who changes the word does it by a sequentially consistent access.
+//! Either the waker finds the sleeper parked. Then the counter changes before the sleep begins, or
+//! the waker wakes the sleeper. Or the sleeper shows that it is parked after the waker has read the
+//! state; then it reads the new word. The word is changed by a sequentially consistent access.
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
@@ -17,27 +18,28 @@ use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 const AWAKE: u32 = 0;
 const PARKED: u32 = 1;
 
-/// What the counter reads; before the sleeper's last look at the words.
+/// The counter's value; to be read before the sleeper's last check of the words.
 pub(super) fn count(counter: &AtomicU32) -> u32 {
     counter.load(Ordering::SeqCst)
 }
 
-/// The sleeper shows that it is about to sleep; before its last look at the words.
+/// Shows that the sleeper is about to sleep. Call before its last check of the words.
 pub(super) fn show_parked(state: &AtomicU32) {
     state.swap(PARKED, Ordering::SeqCst);
 }
 
-/// It has woken, and looks at the words again before it sleeps the next time.
+/// Shows that the sleeper has woken. It checks the words again before its next sleep.
 pub(super) fn show_awake(state: &AtomicU32) {
     state.store(AWAKE, Ordering::Relaxed);
 }
 
-/// Whether it sleeps, or will unless it finds a word changed. What is no state of ours counts as such: the wake is in vain then.
+/// Whether the owner sleeps, or will sleep unless it finds a changed word. An invalid state counts
+/// as parked: the wake is then in vain.
 pub(super) fn is_parked(state: &AtomicU32) -> bool {
     state.load(Ordering::SeqCst) != AWAKE
 }
 
-/// Wakes it if it is parked: whether it was. After the change of the word.
+/// Wakes the owner if it is parked; returns whether it was. Call after the word has changed.
 pub(super) fn ring_if_parked(state: &AtomicU32, counter: &AtomicU32) -> bool {
     let parked = is_parked(state);
     if parked {
@@ -46,7 +48,7 @@ pub(super) fn ring_if_parked(state: &AtomicU32, counter: &AtomicU32) -> bool {
     parked
 }
 
-/// Wakes who sleeps on the counter, or is about to.
+/// Wakes the thread that sleeps on the counter, or is about to.
 pub(super) fn ring(counter: &AtomicU32) {
     counter.fetch_add(1, Ordering::SeqCst);
     futex::wake_shared(counter, u32::MAX);

@@ -1,4 +1,4 @@
-//! When a killed loop is given up.
+//! When a killed loop is abandoned.
 
 use super::{STRIKES_MAX, Strikes, code_of};
 

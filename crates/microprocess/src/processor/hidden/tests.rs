@@ -1,5 +1,5 @@
-//! Sequences that are interrupted after each of their instructions by a handler on which, in its turn, a preemption arrives, or which
-//! sleeps in the kernel: nothing is lost.
+//! Interrupts sequences after each of their instructions by a signal handler. In that handler, a
+//! preemption arrives or the thread sleeps in the kernel. No addition may be lost.
 #![expect(unsafe_code, reason = "single-steps through a sequence; changes the interrupted context")]
 
 use core::ffi::c_void;
@@ -16,30 +16,31 @@ use crate::schedule::mask;
 use crate::{Detection, Runtime};
 use crate::{spawn, yield_now};
 
-/// The processor's flag that has it trap behind each instruction.
+/// The processor flag that makes it trap after each instruction.
 const TRAP_FLAG: i64 = 0x100;
-/// Many more instructions than a sequence has.
+/// An upper bound for the number of instructions of a sequence.
 const INSTRUCTIONS_MAX: u32 = 64;
 
-/// What both microprocesses add to, by sequences.
+/// The word to which both microprocesses add with sequences.
 static WORD: AtomicUsize = AtomicUsize::new(0);
-/// Instructions of the sequence that have been stepped over, and the one behind which it is interrupted.
+/// How many instructions of the sequence have been stepped over, and the one after which it is
+/// interrupted.
 static STEPPED: AtomicU32 = AtomicU32::new(0);
 static TARGET: AtomicU32 = AtomicU32::new(0);
-/// Where the microprocess runs that steps.
+/// The virtual processor on which the stepped microprocess runs.
 static PROCESSOR: AtomicPtr<Vp> = AtomicPtr::new(core::ptr::null_mut());
-/// What the handler does there.
+/// What the handler does at that instruction.
 static INTERRUPTION: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
 /// A preemption arrives.
 fn preempt() {
-    // SAFETY: set before the stepping begins, to one that lives for ever.
+    // SAFETY: set before the stepping begins, to a virtual processor, which is never freed.
     let vp = unsafe { &*PROCESSOR.load(Ordering::SeqCst) };
     vp.attention.fetch_or(attention::PREEMPT, Ordering::SeqCst);
     signal::send(ThreadId::current(), Signal::URG).unwrap();
 }
 
-/// The handler sleeps, long enough for who looks for sleepers.
+/// The handler sleeps long enough to be noticed.
 fn sleep() {
     for _ in 0..10 {
         let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
@@ -51,7 +52,7 @@ fn sleep() {
 unsafe extern "C" fn on_step(_signal: i32, _info: *mut Info, context: *mut c_void) {
     // SAFETY: the kernel passes the interrupted context.
     let in_the_middle = restartable::is_in_the_middle(unsafe { pc_of(context) });
-    // SAFETY: as above; nobody else looks at it now.
+    // SAFETY: as above; no other reference to the context exists now.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     let flags = &mut context.uc_mcontext.gregs[libc::REG_EFL as usize];
     *flags |= TRAP_FLAG;
@@ -66,35 +67,36 @@ unsafe extern "C" fn on_step(_signal: i32, _info: *mut Info, context: *mut c_voi
             interruption();
         }
     } else if stepped > 0 {
-        // The sequence is over.
+        // The sequence has ended.
         *flags &= !TRAP_FLAG;
     }
 }
 
-/// Adds one by a sequence of the virtual processor that the caller runs on.
+/// Adds one, with a sequence of the caller's virtual processor.
 fn add() {
     loop {
         let Some(vp) = NonNull::new(kyocho_arch::current_vp()) else {
             yield_now();
             continue;
         };
-        // SAFETY: a static, which only sequences of this virtual processor change: there is no other.
+        // SAFETY: a static, changed only by sequences of this virtual processor, the only one.
         if unsafe { restartable::fetch_add(vp, WORD.as_ptr(), 1) }.is_ok() {
             return;
         }
-        // Refused: to whom just came back from the kernel.
+        // Refused: the caller has just come back from the kernel, without a virtual processor.
         yield_now();
     }
 }
 
-/// Interrupts an addition behind its instruction `target`, while another microprocess waits to add; whether there was such an instruction.
+/// Interrupts an addition after its instruction number `target`, while another microprocess waits
+/// to add. Returns whether there was such an instruction.
 fn interrupt(target: u32, interruption: fn()) -> bool {
     WORD.store(0, Ordering::SeqCst);
     STEPPED.store(0, Ordering::SeqCst);
     TARGET.store(target, Ordering::SeqCst);
     INTERRUPTION.store(interruption as *mut (), Ordering::SeqCst);
     let neighbour = spawn(add);
-    // Steps from here on.
+    // Stepping begins here.
     signal::send(ThreadId::current(), Signal::TRAP).unwrap();
     add();
     let there_was = STEPPED.load(Ordering::SeqCst) > target;
@@ -103,7 +105,8 @@ fn interrupt(target: u32, interruption: fn()) -> bool {
     there_was
 }
 
-/// Interrupts additions everywhere, by a handler on the stack of the microprocess, and by one on that of the kernel thread's handlers.
+/// Interrupts additions after every instruction, with a handler on the stack of the microprocess
+/// and with one on the kernel thread's handler stack.
 fn interrupt_everywhere(detection: Detection, interruption: fn()) {
     for (on_alternate_stack, reentrant) in
         [(false, false), (false, true), (true, false), (true, true)]
@@ -113,12 +116,12 @@ fn interrupt_everywhere(detection: Detection, interruption: fn()) {
         let before = unsafe { signal::install(Signal::TRAP, on_step, manner) }.unwrap();
         let runtime = Runtime::builder().virtual_processors(1).detection(detection).build();
         runtime.run(|| interrupt_each(interruption)).unwrap();
-        // SAFETY: what was there before is as valid as then.
+        // SAFETY: the former handler is as valid as it was.
         unsafe { signal::restore(Signal::TRAP, &before) }.unwrap();
     }
 }
 
-/// Interrupts an addition behind each of its instructions in turn.
+/// Interrupts an addition after each of its instructions in turn.
 fn interrupt_each(interruption: fn()) {
     let section = mask();
     let vp = section.vp;

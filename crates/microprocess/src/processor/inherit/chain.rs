@@ -1,4 +1,4 @@
-//! Carrying a level from who waits to who is waited for, and on along the chain.
+//! Passes a level from a waiter to the microprocess that it waits for, and on along the chain.
 
 #![expect(unsafe_code, reason = "follows pointers to waiters' frames")]
 
@@ -10,46 +10,49 @@ use crate::processor::record::{Record, State, remote};
 use crate::processor::vp::{Masked, attention};
 use crate::protocol::pause::let_others_run;
 
-/// The longest chain of waits that a change runs along.
+/// The longest chain of waits along which a change is passed.
 const CHAIN_MAX: usize = 64;
-/// Attempts before the kernel is asked to run somebody else.
+/// Attempts before other threads are allowed to run.
 const LOOKS: u32 = 200;
 
-/// Something that can be waited for and passes priorities on.
+/// An object that passes priorities on to its owner.
 pub(crate) trait Source {
-    /// `who`, whose inheritance lock is held and who waits for this, has another effective level. Never waits for a lock. Either way the
-    /// lock is released.
+    /// `who`, which waits for this, has another effective level, and its inheritance lock is held.
+    /// Passes the level on without waiting for a lock. Releases the inheritance lock in any case.
     fn try_pass_on(&self, who: &'static Record, vp: Masked<'_>) -> PassedOn;
 }
 
-/// What came of an attempt to pass a level on.
+/// The outcome of an attempt to pass a level on.
 pub(crate) enum PassedOn {
     /// A lock was held: try again.
     Busy,
-    /// Done; who has another level because of it.
+    /// Done. Holds the record whose level changed because of it, if one did.
     To(Option<&'static Record>),
 }
 
-/// A wait for `source`, in the waiter's own frame.
+/// A wait for `source`. Lies in the waiter's own frame.
 pub(crate) struct Wait<'a> {
     pub(crate) source: &'a dyn Source,
 }
 
-/// Something that is waited for and goes by the level of who waits.
+/// An object that serves its waiters by level, without passing levels on.
 ///
-/// Costs a wait one store, for it is asked by the holder of the waiter's home alone, which nobody but that one can make run meanwhile.
+/// A wait costs one more store for this. No lock is needed: only the holder of the waiter's home
+/// calls it, and only that holder could make the waiter run meanwhile.
 pub(crate) trait Ranking {
-    /// `who`, which waits for this, has another effective level; returns who has another one because of that. By the holder of `vp`, its home,
-    /// masked, in no guard.
+    /// `who`, which waits for this, has another effective level. Returns a record whose level
+    /// changed because of that. Call as the holder of `vp`, the home of `who`, with events masked,
+    /// in no guard.
     fn rank_anew(&self, who: &'static Record, vp: Masked<'_>) -> Option<&'static Record>;
 }
 
-/// A wait for something that ranks, in the waiter's own frame.
+/// A wait for an object that ranks its waiters. Lies in the waiter's own frame.
 pub(crate) struct Ranked<'a> {
     pub(crate) by: &'a dyn Ranking,
 }
 
-/// Lets the home of `record`, whose effective level has changed, take it over. By the holder of `vp`, masked.
+/// Informs the home of `record` that its effective level has changed. Call as the holder of `vp`,
+/// with events masked.
 pub(crate) fn announce(record: &'static Record, vp: Masked<'_>) {
     if vp.is_home_of(record) {
         vp.changed(record);
@@ -59,7 +62,8 @@ pub(crate) fn announce(record: &'static Record, vp: Masked<'_>) {
     }
 }
 
-/// `record` is as urgent as it asked to be, or inherits, from now on. By the holder of its home; it is in no run queue.
+/// Makes `record` run at its effective level from now on. Call as the holder of its home; the
+/// record is in no run queue.
 pub(crate) fn take_over(record: &'static Record) {
     let before = record.level();
     record.take_asked_level();
@@ -68,7 +72,8 @@ pub(crate) fn take_over(record: &'static Record) {
     }
 }
 
-/// Carries the new level of `record` along the chain of waits that begins with it. By the holder of `vp`, masked, in no guard.
+/// Passes the new level of `record` along the chain of waits that begins with it. Call as the
+/// holder of `vp`, with events masked, in no guard.
 #[cold]
 pub(crate) fn propagate(vp: Masked<'_>, record: &'static Record) {
     let mut at = record;
@@ -85,7 +90,7 @@ fn pass_on(vp: Masked<'_>, who: &'static Record) -> Option<&'static Record> {
     loop {
         let inheritance = &who.inheritance;
         inheritance.lock.acquire();
-        // SAFETY: null, or alive while the lock is held (text of `inherit`).
+        // SAFETY: null, or alive while the lock is held (invariant of `inherit`).
         let Some(wait) = (unsafe { inheritance.waits.get().as_ref() }) else {
             inheritance.lock.release();
             return rank_anew(vp, who);
@@ -103,13 +108,14 @@ fn pass_on(vp: Masked<'_>, who: &'static Record) -> Option<&'static Record> {
     }
 }
 
-/// Lets what `who` waits for know its level, if that ranks.
+/// Informs the object for which `who` waits of its level, if that object ranks its waiters.
 fn rank_anew(vp: Masked<'_>, who: &'static Record) -> Option<&'static Record> {
-    // Elsewhere its home does it, which is told as well.
+    // Otherwise the home of `who` does it, which is informed as well.
     if !vp.is_home_of(who) || who.state.get() != State::Parked {
         return None;
     }
-    // SAFETY: null, or in the frame of who is parked here, and so does not leave it before the caller lets others run.
+    // SAFETY: null, or in the frame of a microprocess parked here. It cannot leave that frame
+    // before the caller lets others run.
     let ranked = unsafe { who.inheritance.ranked.get().as_ref() }?;
     ranked.by.rank_anew(who, vp)
 }

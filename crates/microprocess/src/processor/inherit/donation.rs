@@ -1,4 +1,4 @@
-//! What one lock gives to its owner: the level of its first waiter.
+//! A donation: the level of a lock's first waiter, passed to the lock's owner.
 
 #![expect(unsafe_code, reason = "its cells have a lock each")]
 
@@ -10,19 +10,21 @@ use super::chain::announce;
 use crate::processor::record::{MicroprocessRef, Record};
 use crate::processor::vp::Masked;
 
-/// What one lock gives to its owner. Belongs to the lock's guarded state, and does not move while it is linked: somebody waits.
+/// The donation of one lock to its owner. Part of the lock's guarded state; does not move while it
+/// is linked, since the lock has a waiter then.
 ///
-/// It is linked as long as somebody waits, be that less urgent than the owner: the owner may become less urgent still, and nobody tells
-/// its locks.
+/// It is linked as long as there is a waiter, even if that is less urgent than the owner. The owner
+/// may become less urgent later, and its locks are not informed of that.
 #[derive(Debug)]
 pub(crate) struct Donation {
-    /// Whose list it is in.
+    /// The record in whose list the donation is.
     owner: Cell<Option<MicroprocessRef>>,
     pub(super) level: Cell<u8>,
     pub(super) next: Cell<*const Self>,
 }
 
-// SAFETY: its fields are touched inside its object's guard, `level` and `next` also under the lock of the owner's record.
+// SAFETY: its fields are accessed inside its object's guard; `level` and `next` also need the lock
+// of the owner's record.
 unsafe impl Send for Donation {}
 
 impl Donation {
@@ -30,8 +32,9 @@ impl Donation {
         Self { owner: Cell::new(None), level: Cell::new(0), next: Cell::new(ptr::null()) }
     }
 
-    /// Makes it right for the present owner and the level of the first waiter. Inside the object's guard. Returns whoever has another
-    /// level now and may wait for something in turn: [`propagate`](super::propagate) from there, outside the guard.
+    /// Updates the donation for the present owner and the level of the first waiter. Call inside
+    /// the object's guard. Returns a record whose level changed and that may itself wait: the
+    /// caller must [`propagate`](super::propagate) from there, outside the guard.
     #[must_use]
     pub(crate) fn settle(
         &self,
@@ -39,7 +42,7 @@ impl Donation {
         first: Option<u8>,
         vp: Masked<'_>,
     ) -> Option<&'static Record> {
-        // The lowest level is everybody's.
+        // Every record has at least the lowest level.
         let heir = owner.zip(first.filter(|first| *first > 0));
         let leaver = self.owner.get().filter(|old| Some(*old) != heir.map(|(heir, _)| heir));
         let leaver = leaver.filter(|old| {
@@ -51,11 +54,12 @@ impl Donation {
         for changed in [leaver, heir].into_iter().flatten() {
             announce(changed.0, vp);
         }
-        // Where the owner changes, the one before has just left, and waits for nothing.
+        // If the owner changes, the former owner has just released the lock, and waits for nothing.
         heir.or(leaver).map(|changed| changed.0)
     }
 
-    /// Gives `level` to `heir`, whose list it is in, or joins it; tells whether that changes the effective level there.
+    /// Donates `level` to `heir`, in whose list the donation is or to whose list it is added.
+    /// Returns whether that changes the effective level of `heir`.
     fn give(&self, heir: MicroprocessRef, level: u8) -> bool {
         let is_new = self.owner.replace(Some(heir)).is_none();
         if !is_new && self.level.get() == level {

@@ -1,4 +1,4 @@
-//! What one record is given by those who wait for it, and what it waits for itself.
+//! The donations that one record receives from its waiters, and what the record waits for itself.
 
 #![expect(unsafe_code, reason = "follows pointers to the locks that it holds")]
 
@@ -12,18 +12,19 @@ use super::donation::Donation;
 use crate::processor::record::Record;
 use crate::processor::spin::SpinLock;
 
-/// What a record keeps about what it is given.
+/// The inheritance state of a record.
 pub(crate) struct Inheritance {
     pub(super) lock: SpinLock,
-    /// The highest level given, 0 for none: any level is at least that.
+    /// The highest level donated; 0 for none, since any level is at least that.
     level: AtomicU8,
-    /// Of who joins it.
+    /// The level that its joiner donates.
     joiner: Cell<u8>,
-    /// Of the locks it holds.
+    /// The donations of the locks it holds.
     donations: Cell<*const Donation>,
-    /// What it waits for; null for what passes nothing on.
+    /// What the record waits for; null if that passes no levels on.
     pub(super) waits: Cell<*const Wait<'static>>,
-    /// What it waits for; null for what does not rank. Not under the lock: see [`Ranking`](super::Ranking).
+    /// What the record waits for; null if that does not rank its waiters. Not under the lock: see
+    /// [`Ranking`](super::Ranking).
     pub(super) ranked: Cell<*const Ranked<'static>>,
 }
 
@@ -45,16 +46,17 @@ impl Inheritance {
         }
     }
 
-    /// The highest level given; 0 for none.
+    /// The highest level donated; 0 for none.
     ///
-    /// It and the level that was asked for are in one order for everybody: whoever gives while the record asks for less sees that, or
-    /// is seen by the record. So one of them takes the gift into account.
+    /// This level and the asked level are accessed in one total order. A donor that donates while
+    /// the record lowers its asked level sees the lowered one, or the record sees the donation. So
+    /// one of the two takes both into account.
     #[inline]
     pub(crate) fn level(&self) -> u8 {
         self.level.load(Ordering::SeqCst)
     }
 
-    /// Forgets everything: whoever gave it is gone, or will never look.
+    /// Clears everything. The donors are gone, or will not look again.
     pub(crate) fn forget(&self) {
         self.level.store(0, Ordering::Relaxed);
         self.joiner.set(0);
@@ -63,7 +65,7 @@ impl Inheritance {
         self.ranked.set(ptr::null());
     }
 
-    /// The donations to it. The lock is held.
+    /// The donations to this record. The lock must be held.
     fn each(&self) -> impl Iterator<Item = &Donation> {
         // SAFETY: linked donations are alive, see `Donation`; links change under the lock only.
         let mut next = unsafe { self.donations.get().as_ref() };
@@ -75,7 +77,7 @@ impl Inheritance {
         })
     }
 
-    /// Adds up. The lock is held.
+    /// Computes the highest donation. The lock must be held.
     fn add_up(&self) {
         let given = self.each().map(|donation| donation.level.get());
         let level = given.fold(self.joiner.get(), u8::max);
@@ -84,7 +86,8 @@ impl Inheritance {
         }
     }
 
-    /// Changes what is given under the lock; tells whether that changed the effective level of `record`, whose this is.
+    /// Changes donations under the lock. Returns whether the effective level of `record` changed,
+    /// to which this belongs.
     pub(super) fn change(&self, record: &Record, change: impl FnOnce(&Self)) -> bool {
         self.lock.acquire();
         let changed = self.change_locked(record, change);
@@ -92,7 +95,7 @@ impl Inheritance {
         changed
     }
 
-    /// The same; the lock is held.
+    /// The same, with the lock already held.
     pub(super) fn change_locked(&self, record: &Record, change: impl FnOnce(&Self)) -> bool {
         let before = record.effective_level();
         change(self);
@@ -120,38 +123,42 @@ impl Inheritance {
 }
 
 impl Record {
-    /// Its priority as others see it: what it asked for, or what it inherits.
+    /// The record's priority as others see it: the asked one or the inherited one, whichever is
+    /// higher.
     pub(crate) fn effective_level(&self) -> u8 {
         self.asked_level().max(self.inheritance.level())
     }
 
-    /// It waits for something that passes priorities on. Inside that one's guard, before it can be woken.
+    /// The record begins to wait for an object that passes priorities on. Call inside the object's
+    /// guard, before the record can be woken.
     pub(crate) fn begin_wait(&self, wait: &Wait<'_>) {
         self.inheritance.lock.acquire();
         self.inheritance.waits.set(ptr::from_ref(wait).cast());
         self.inheritance.lock.release();
     }
 
-    /// It waits no longer, or is about to be woken. Inside the same guard.
+    /// The record no longer waits, or is about to be woken. Call inside the same guard.
     pub(crate) fn end_wait(&self) {
         self.inheritance.lock.acquire();
         self.inheritance.waits.set(ptr::null());
         self.inheritance.lock.release();
     }
 
-    /// It waits for something that ranks. By itself, before it parks.
+    /// The record begins to wait for an object that ranks its waiters. Call as the microprocess
+    /// itself, before it parks.
     #[inline(always)]
     pub(crate) fn begin_ranked(&self, ranked: &Ranked<'_>) {
         self.inheritance.ranked.set(ptr::from_ref(ranked).cast());
     }
 
-    /// It waits no longer. By itself.
+    /// The wait is over. Call as the microprocess itself.
     #[inline(always)]
     pub(crate) fn end_ranked(&self) {
         self.inheritance.ranked.set(ptr::null());
     }
 
-    /// Releases the inheritance lock, which [`Source::try_pass_on`](super::Source::try_pass_on) was called with.
+    /// Releases the inheritance lock that was held when
+    /// [`Source::try_pass_on`](super::Source::try_pass_on) was called.
     pub(crate) fn release_inheritance(&self) {
         self.inheritance.lock.release();
     }

@@ -1,4 +1,4 @@
-//! Joining: who waits for the end of another gives it its level.
+//! Joining: a joiner donates its level to the microprocess whose end it awaits.
 
 use core::cell::Cell;
 
@@ -9,7 +9,7 @@ use crate::processor::vp::Masked;
 /// A joiner's wait for the end of a microprocess.
 pub(crate) struct Join {
     joined: &'static Record,
-    /// Whether the joiner was ever more urgent.
+    /// Whether the joiner was ever more urgent than the joined one.
     gives: Cell<bool>,
 }
 
@@ -18,7 +18,7 @@ impl Join {
         Self { joined, gives: Cell::new(false) }
     }
 
-    /// `me`, which is more urgent, is going to wait, as `wait` says.
+    /// Called before `me` waits, if it is more urgent. `wait` describes the wait.
     #[cold]
     pub(crate) fn begin(&self, vp: Masked<'_>, me: &'static Record, wait: &Wait<'_>) {
         self.gives.set(true);
@@ -26,7 +26,7 @@ impl Join {
         propagate(vp, me);
     }
 
-    /// The wait is over, perhaps because `me` was killed.
+    /// Called when the wait is over, also if `me` was killed.
     #[inline]
     pub(crate) fn end(&self, vp: Masked<'_>, me: &'static Record) {
         if self.gives.get() {
@@ -42,7 +42,7 @@ impl Join {
         }
     }
 
-    /// Gives `level` to who is joined; returns it where that changes its own.
+    /// Donates `level` to the joined record; returns that record if its effective level changed.
     fn give(&self, level: u8, vp: Masked<'_>) -> Option<&'static Record> {
         let Self { joined, .. } = *self;
         let changed = joined.inheritance.change(joined, |given| given.set_joiner(level));
@@ -55,7 +55,8 @@ impl Source for Join {
     fn try_pass_on(&self, who: &'static Record, vp: Masked<'_>) -> PassedOn {
         let Self { joined, .. } = *self;
         let inheritance = &joined.inheritance;
-        // Who joins frees the slot after it has cleared its wait, for which it needs the lock that we hold.
+        // The joiner frees the slot only after it has cleared its wait. To clear it, it needs the
+        // lock held here.
         let changed = inheritance.lock.try_acquire().then(|| {
             let level = who.effective_level();
             let changed = inheritance.change_locked(joined, |given| given.set_joiner(level));
@@ -70,7 +71,8 @@ impl Source for Join {
     }
 }
 
-/// A joiner that was not more urgent when it began to wait, and so is no [`Source`], is now.
+/// For a joiner that was not more urgent when it began to wait, and so is not linked as a
+/// [`Source`].
 impl Ranking for Join {
     fn rank_anew(&self, who: &'static Record, vp: Masked<'_>) -> Option<&'static Record> {
         self.gives.set(true);
@@ -78,7 +80,8 @@ impl Ranking for Join {
     }
 }
 
-/// `joined` has become less urgent: who joins it may be more urgent now, and have given nothing so far. By the home's holder.
+/// `joined` has become less urgent. Its joiner may now be more urgent, without having donated yet.
+/// Call as the holder of the home.
 #[cold]
 pub(crate) fn remind_joiner(joined: &'static Record) {
     joined.completion.lock.acquire();
@@ -87,7 +90,8 @@ pub(crate) fn remind_joiner(joined: &'static Record) {
     if let Some(joiner) =
         joiner.filter(|joiner| joiner.effective_level() > joined.effective_level())
     {
-        // Its home alone can make it give. If it waits no longer, that looks at its level, and changes nothing.
+        // Only the joiner's home can make it donate. If the joiner no longer waits, its home checks
+        // its level and changes nothing.
         joiner.post(remote::CHANGED);
     }
 }

@@ -1,4 +1,4 @@
-//! Inherited priorities beside a naive model of who waits for whom.
+//! Compares inherited priorities with a naive model of which actor waits for which.
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: runtime, microprocess, lock")]
 
 use std::sync::{Arc, OnceLock, mpsc};
@@ -26,17 +26,17 @@ fn at(level: u8) -> Builder {
     Builder::new().priority(Priority::new(level).unwrap())
 }
 
-/// Lets everybody more urgent than the caller run until nobody can.
+/// Yields until no microprocess more urgent than the caller can run.
 fn settle() {
     yield_now();
 }
 
-/// What one actor is told to do.
+/// An order to an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// To lock a mutex.
+    /// Lock a mutex.
     Lock(usize),
-    /// To unlock the mutex it locked last.
+    /// Unlock the mutex locked last.
     Unlock,
 }
 
@@ -44,9 +44,9 @@ enum Order {
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Order(usize, Order),
-    /// An actor that waits is killed: it gives up its wait and all it holds.
+    /// An actor that waits is killed: it gives up its wait and its locks.
     Kill(usize),
-    /// Its own priority changes.
+    /// An actor's own priority changes.
     Priority(usize, u8),
 }
 
@@ -63,11 +63,11 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(event, 1..40)
 }
 
-/// Who holds what and who waits for what, and what follows, by the definition.
+/// Which actor holds and waits for what; levels follow from the definition.
 #[derive(Debug, Clone, Default)]
 struct Model {
     asked: [u8; ACTORS],
-    /// Locks of each actor, oldest first.
+    /// The locks of each actor, oldest first.
     held: [Vec<usize>; ACTORS],
     waits: [Option<usize>; ACTORS],
     dead: [bool; ACTORS],
@@ -78,14 +78,15 @@ impl Model {
         (0..ACTORS).find(|&actor| self.held[actor].contains(&lock))
     }
 
-    /// Whether `actor` would wait for itself. In such a ring nobody runs again, and levels rise only.
+    /// Whether `actor` would wait for itself. No actor in such a ring runs again, and levels there
+    /// only rise.
     fn would_deadlock(&self, actor: usize, lock: usize) -> bool {
         let next = |&lock: &usize| self.waits[self.holder(lock)?];
         let chain = core::iter::successors(Some(lock), next);
         chain.filter_map(|lock| self.holder(lock)).any(|holder| holder == actor)
     }
 
-    /// The least fixed point of "at least as urgent as whoever waits for it".
+    /// The least fixed point of "at least as urgent as each of its waiters".
     fn levels(&self) -> [u8; ACTORS] {
         let mut levels = self.asked;
         for _ in 0..ACTORS {
@@ -99,10 +100,10 @@ impl Model {
     }
 }
 
-/// A microprocess that does what it is told, and the test's side of it.
+/// A microprocess that follows orders, and the test's connection to it.
 struct Actor {
     orders: channel::Sender<Order>,
-    /// The locks it has got so far, in order.
+    /// The locks it has acquired so far, in order.
     got: mpsc::Receiver<usize>,
     record: Arc<OnceLock<&'static Record>>,
     handle: JoinHandle<()>,
@@ -121,11 +122,11 @@ impl Actor {
             while let Ok(order) = told.recv() {
                 match order {
                     Order::Lock(lock) => {
-                        // A killed holder leaves it poisoned.
+                        // A killed holder leaves the mutex poisoned.
                         let guard = locks[lock].lock().unwrap_or_else(|poison| poison.into_inner());
                         guards.push(guard);
                         if tell.send(lock).is_err() {
-                            // The play is over.
+                            // The test is over.
                             return;
                         }
                     }
@@ -151,7 +152,7 @@ impl Stage {
         Self { model: Model { asked: levels, ..Model::default() }, actors }
     }
 
-    /// Plays one event, unless it makes no sense now.
+    /// Performs one event, unless it is impossible in the present state.
     fn play(&mut self, event: Event) {
         let before = self.model.clone();
         match event {
@@ -193,7 +194,7 @@ impl Stage {
         self.check();
     }
 
-    /// Takes over which waiter got a lock, which must be one of the most urgent.
+    /// Records which waiter acquired a lock; it must be one of the most urgent.
     fn see_who_got_what(&mut self, before: &Model) {
         for actor in 0..ACTORS {
             while let Ok(lock) = self.actors[actor].got.try_recv() {

@@ -1,6 +1,7 @@
-//! The order word: what others want of a microprocess.
+//! The order word of a microprocess: what others request of it.
 //!
-//! (`tests/models/ordered.rs` runs this file in every order, with a microprocess that runs, parks, is woken and stands still.)
+//! (`tests/models/ordered.rs` checks this file in every order of memory accesses, with a
+//! microprocess that runs, parks, is woken and is suspended.)
 
 use core::fmt;
 
@@ -10,30 +11,30 @@ use crate::processor::record::State;
 
 /// It is to end.
 pub(crate) const KILL: u64 = 1;
-/// It is to stand still.
+/// It is to be suspended.
 pub(crate) const SUSPEND: u64 = 2;
-/// Its step is to end soon: a call into the kernel that it sleeps in ends.
+/// Its step is to end soon: a system call in which it sleeps is interrupted.
 pub(crate) const WANTED: u64 = 4;
-/// Its step in which it is told that it is to end is not over. No order.
+/// It is in the step that delivers the kill order. This bit is not an order.
 const TOLD: u64 = 8;
-/// Bits below the id.
+/// Number of bits below the id.
 const BITS: u32 = 4;
 const MASK: u64 = (1 << BITS) - 1;
 
-/// What the holder of its home does to a microprocess that it does not run.
+/// What the holder of the home must do to a microprocess that it does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
-    /// It stood still, and is runnable again.
+    /// It was suspended, and is runnable again.
     GoesOn,
-    /// It waits no longer, as if by a time limit.
+    /// Its wait ends, as if by a time limit.
     WaitEnds,
-    /// Its call into the kernel is interrupted.
+    /// Its system call is interrupted.
     CallEnds,
 }
 
-/// The order word of a record: bits, and above them the id of the microprocess that they are for. So an order never
-/// reaches the next user of the record.
+/// The order word of a record: bits, and above them the id of the microprocess that they are meant
+/// for. So an order never reaches the next user of the record.
 pub(crate) struct Orders(AtomicU64);
 
 impl fmt::Debug for Orders {
@@ -47,13 +48,15 @@ impl Orders {
         Self(AtomicU64::new(0))
     }
 
-    /// None, for a new microprocess.
+    /// No orders, for a new microprocess.
     #[inline]
     pub(crate) fn renew(&self, id: u64) {
         self.0.store(id << BITS, Ordering::Relaxed);
     }
 
-    /// What is due to one in `state` whose orders have changed; for the rest, the base looks before it runs it, and `heed` while it runs.
+    /// What is due to a microprocess in `state` whose orders have changed. In other states nothing
+    /// is due here: the base checks the orders before it runs the microprocess, and kill points
+    /// while it runs.
     pub(crate) fn due(&self, state: State) -> Due {
         match state {
             State::Suspended if !self.is_suspended() => Due::GoesOn,
@@ -67,7 +70,7 @@ impl Orders {
         self.0.load(Ordering::Acquire) & MASK
     }
 
-    /// Whether there is any.
+    /// Whether there is any order.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.bits() & !TOLD != 0
@@ -77,7 +80,7 @@ impl Orders {
         self.bits() & KILL != 0
     }
 
-    /// Whether it is being told that it is to end.
+    /// Whether it is in the step that delivers the kill order.
     pub(crate) fn is_being_told(&self) -> bool {
         self.bits() & TOLD != 0
     }
@@ -86,24 +89,26 @@ impl Orders {
         self.bits() & SUSPEND != 0
     }
 
-    /// Whether a call into the kernel that it sleeps in ends early.
+    /// Whether a system call in which it sleeps must end early.
     pub(crate) fn ends_calls(&self) -> bool {
         self.bits() & (KILL | WANTED) != 0
     }
 
-    /// Sets and clears bits for microprocess `id`; `false` if the record is no longer its.
+    /// Sets and clears bits for microprocess `id`; `false` if the record no longer belongs to it.
     pub(crate) fn change(&self, id: u64, set: u64, clear: u64) -> bool {
         let change =
             |word: u64| (word >> BITS == id << BITS >> BITS).then_some(word & !clear | set);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok()
     }
 
-    /// It takes no steps, and nothing is to be heard between them.
+    /// Clears a want: the microprocess is stackful, and has no steps to which one could be
+    /// delivered.
     pub(crate) fn forget_want(&self) {
         self.0.fetch_and(!WANTED, Ordering::AcqRel);
     }
 
-    /// A stackless one begins a step, and is told of what came before, once: whether it is killed. What comes from now on is for the next step.
+    /// Delivers the orders to a stackless microprocess that begins a step; returns whether it is
+    /// killed. Each order is delivered once; later ones are for the next step.
     pub(crate) fn tell(&self) -> bool {
         let told = |word: u64| word & !(KILL | WANTED) | if word & KILL != 0 { TOLD } else { 0 };
         self.is_any()
@@ -114,7 +119,7 @@ impl Orders {
             && self.is_being_told()
     }
 
-    /// The step in which it was told is over.
+    /// Ends the step that delivered the kill order.
     pub(crate) fn has_heard(&self) {
         self.0.fetch_and(!TOLD, Ordering::AcqRel);
     }

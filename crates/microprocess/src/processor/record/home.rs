@@ -1,4 +1,4 @@
-//! Where a microprocess runs: its home, its pin, and messages to the holder of its home.
+//! The home of a microprocess, its pin, and messages to the holder of its home.
 
 use kyocho_sys::prim::atomic::Ordering;
 
@@ -7,7 +7,8 @@ use crate::processor::vp::{ClaimedIdle, Masked, Vp};
 use crate::protocol::inbox;
 
 impl Record {
-    /// Pins it to virtual processor `index`, or lets it run [`ANYWHERE`], from anywhere: as with levels.
+    /// Pins it to virtual processor `index`, or lets it run [`ANYWHERE`]. May be called by any
+    /// thread. As with levels, the home must then be informed.
     pub(crate) fn pin_to(&self, index: usize) {
         self.pin.store(index, Ordering::Relaxed);
     }
@@ -21,7 +22,8 @@ impl Record {
         self.pin() != ANYWHERE
     }
 
-    /// The virtual processor that it must go to: the one it is pinned to, if that runs; any that runs, if its home is retired.
+    /// The virtual processor to which it must move, if any. That is the one it is pinned to, if not
+    /// retired. If its home is retired, it is one that runs.
     pub(crate) fn destination(&self) -> Option<&'static Vp> {
         let (pin, home) = (self.pin(), self.home());
         if pin == home.index || pin == ANYWHERE && !home.is_retired() {
@@ -31,14 +33,16 @@ impl Record {
         pinned_to.or_else(|| if home.is_retired() { self.refuge(home) } else { None })
     }
 
-    /// The virtual processor for it while `home` is retired: the same at every look, and all of them about equally often.
+    /// The virtual processor for it while `home` is retired. The choice depends on its id alone, so
+    /// microprocesses spread evenly.
     #[cold]
     fn refuge(&self, home: &Vp) -> Option<&'static Vp> {
         let shared = home.shared();
         shared.vp(self.id() as usize % shared.concurrency())
     }
 
-    /// Sends it from its home, which the caller holds, to `vp`, where it will be runnable. It stands in no queue, and its stack was left.
+    /// Moves it from its home, which the caller holds, to `vp`, where it becomes runnable. It is in
+    /// no queue, and is not on its stack.
     pub(crate) fn send_to(&'static self, from: Masked<'_>, vp: &'static Vp) {
         self.home.change(&from, vp);
         self.refresh_special();
@@ -59,7 +63,8 @@ impl Record {
         }
     }
 
-    /// Moves it to `vp` if it is parked at an idle home of the same runtime; whether it did.
+    /// Moves it to `vp` if it is parked and its home is an idle virtual processor of the same
+    /// runtime. Returns whether it moved.
     fn moves_to(&'static self, vp: Masked<'_>) -> bool {
         let home = self.home();
         if vp.is_foreign() || self.is_pinned() || !home.is_beside(&vp) {
@@ -73,7 +78,7 @@ impl Record {
         moves
     }
 
-    /// Leaves a message for the holder of its home, from anywhere.
+    /// Leaves a message for the holder of its home. May be called by any thread.
     pub(crate) fn post(&'static self, bits: u32) {
         if let Some(link) = inbox::ask(self, bits) {
             self.home().receive(link);
@@ -81,7 +86,8 @@ impl Record {
     }
 }
 
-/// Makes a parked microprocess runnable that the caller, the holder of `vp`, took out of a wait queue. Events are masked.
+/// Makes a parked microprocess runnable that the caller, the holder of `vp`, removed from a wait
+/// queue. Events are masked.
 #[inline]
 pub(crate) fn make_runnable_from(vp: Masked<'_>, target: MicroprocessRef) {
     let record = target.0;

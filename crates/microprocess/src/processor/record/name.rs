@@ -5,7 +5,8 @@ use core::fmt;
 /// The longest name kept, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 39;
 
-/// A name, inside the record: setting it allocates nothing, reading it follows no pointer.
+/// A name, stored inside the record: setting it allocates nothing, and reading it follows no
+/// pointer.
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
     bytes_used: u8,
@@ -21,7 +22,7 @@ impl fmt::Debug for Name {
 impl Name {
     pub(crate) const NONE: Self = Self { bytes_used: 0, bytes: [0; NAME_BYTES_MAX] };
 
-    /// `text`, cut after the last character that fits.
+    /// A name with `text`, cut after the last character that fits.
     pub(crate) fn new(text: &str) -> Self {
         let mut end = text.len().min(NAME_BYTES_MAX);
         while !text.is_char_boundary(end) {
@@ -33,7 +34,7 @@ impl Name {
         name
     }
 
-    /// Its bytes, the number of those used in the last.
+    /// Its bytes; the last one is the number of bytes used.
     pub(crate) fn to_bytes(self) -> [u8; NAME_BYTES_MAX + 1] {
         let mut all = [0; NAME_BYTES_MAX + 1];
         all[..NAME_BYTES_MAX].copy_from_slice(&self.bytes);
@@ -41,7 +42,7 @@ impl Name {
         all
     }
 
-    /// What [`to_bytes`](Self::to_bytes) gave.
+    /// The inverse of [`to_bytes`](Self::to_bytes).
     pub(crate) fn from_bytes(all: [u8; NAME_BYTES_MAX + 1]) -> Self {
         let mut name = Self::NONE;
         name.bytes.copy_from_slice(&all[..NAME_BYTES_MAX]);

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What kind of thing a parked microprocess waits for.
+/// The kind of object or event for which a parked microprocess waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -29,13 +29,13 @@ pub enum Kind {
     Semaphore,
     /// A barrier.
     Barrier,
-    /// Room in a channel, or its receiver.
+    /// Room in a channel, or a receiver.
     Send,
     /// A message.
     Receive,
     /// One of several channel operations.
     Select,
-    /// Input or output.
+    /// The completion of input or output.
     Io,
     /// A word that another process changes.
     Bell,
@@ -44,9 +44,10 @@ pub enum Kind {
 /// What a parked microprocess waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reason {
-    /// Its kind.
+    /// The kind of object.
     pub kind: Kind,
-    /// Which one: an address, or the id of a microprocess for [`Kind::Join`]; 0 where there is none.
+    /// Which object: its address, or the id of a microprocess for [`Kind::Join`]; 0 if there is
+    /// none.
     pub object: usize,
 }
 
@@ -74,6 +75,6 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The names of [`Kind`]s, in order, for debuggers.
+/// The names of the [`Kind`]s, in order, for debuggers.
 pub(crate) const KINDS: &str = "nothing,an unpark,time,the end of,scope,mutex,spin mutex,reader-writer lock,\
     condition variable,semaphore,barrier,send on,receive from,select,input or output on,another process at";

@@ -1,10 +1,10 @@
-//! References to microprocesses that wait or run.
+//! References to microprocesses that are known to be alive.
 
 use core::{fmt, ptr};
 
 use super::{Record, State};
 
-/// A reference to a microprocess that is known to be alive: one that waits, or the current one.
+/// A reference to a microprocess that is known to be alive: it waits, or it is the current one.
 #[derive(Clone, Copy)]
 pub(crate) struct MicroprocessRef(pub(crate) &'static Record);
 
@@ -29,7 +29,7 @@ impl MicroprocessRef {
         self.0.state.get() == State::Abandoned
     }
 
-    /// Its level.
+    /// The level of its priority.
     #[inline]
     pub(crate) fn priority(self) -> u8 {
         self.0.level()
@@ -39,13 +39,14 @@ impl MicroprocessRef {
         self.0.id()
     }
 
-    /// Counts a mutex that the caller, this one, has got.
+    /// Counts a mutex that this microprocess, the caller, has acquired.
     #[inline]
     pub(crate) fn holds_one_more(self) {
         self.0.mutexes.set(self.0.mutexes.get() + 1);
     }
 
-    /// Counts a mutex that the caller, this one, gives up: perhaps not one that it counted, if the program breaks the rules.
+    /// Uncounts a mutex that this microprocess, the caller, has released. In a program that breaks
+    /// the rules, that mutex may not have been counted.
     #[inline]
     pub(crate) fn holds_one_less(self) {
         self.0.mutexes.set(self.0.mutexes.get().saturating_sub(1));

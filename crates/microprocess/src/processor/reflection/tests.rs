@@ -1,4 +1,4 @@
-//! What the host is told, on the host.
+//! What the real host is told.
 
 use std::sync::Arc;
 use std::thread;
@@ -14,7 +14,8 @@ use crate::data::priority::Priority;
 
 const LOW: u8 = 3;
 
-/// Whoever tells the host has done so, but has not said yet that it is done, when the thread starts a process.
+/// A thread that changes the host's attributes has made the system call, but has not finished, when
+/// the affected thread starts a process.
 #[test]
 fn who_starts_a_process_waits_for_who_tells_the_host() {
     let means = permitted().filter(|means| means.nice < means.nice_max);
@@ -40,7 +41,8 @@ fn who_starts_a_process_waits_for_who_tells_the_host() {
     while !begins.load(Ordering::SeqCst) {
         thread::yield_now();
     }
-    // Long enough that who does not wait is through: it is in nobody's way if it is not.
+    // Long enough for a starter that does not wait to finish. A starter that does wait is not
+    // disturbed by this.
     (0..1000).for_each(|_| thread::yield_now());
     told.0.store(LOW, Ordering::SeqCst);
     assert_eq!(starter.join().unwrap(), (means.nice, means.nice));

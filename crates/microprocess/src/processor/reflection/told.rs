@@ -1,11 +1,12 @@
-//! What the host was told about one kernel thread, and by whom it may be told something else.
+//! What the host was last told about one kernel thread, and which thread may change it.
 //!
 //! ```text
-//!   normal, a level ──tell──► BUSY ── sched_setattr ──► the level     the monitor, or the heir of a virtual processor; else: later
-//!                   ──untold─► BUSY ── sched_setattr, start a process ──► normal     the thread itself; waits for who tells
+//!   normal, a level ──tell──► BUSY ── sched_setattr ──► the level     by the monitor, or the new holder; if busy: later
+//!                   ──untold─► BUSY ── sched_setattr, start a process ──► normal     by the thread itself; waits if busy
 //! ```
 //!
-//! **Invariant:** who holds `BUSY` is alone in telling the host of this thread. (`tests/models/told.rs` runs this file in every order.)
+//! **Invariant:** only the thread that has set `BUSY` changes the host's attributes of this thread.
+//! (`tests/models/told.rs` checks this file in every order of memory accesses.)
 
 use kyocho_sys::prim::atomic::{AtomicU8, Ordering};
 use kyocho_sys::scheduling::set_attributes;
@@ -15,12 +16,12 @@ use super::Means;
 use crate::data::priority::Priority;
 use crate::protocol::pause::{RAISED, let_others_run};
 
-/// What a thread that is being told something was told.
+/// The value while the host's attributes of the thread are being changed.
 pub(super) const BUSY: u8 = u8::MAX;
-/// What one was told that is of the class of who made it.
+/// The value for a thread that inherited the class of the thread that made it.
 const INHERITED: u8 = u8::MAX - 1;
 
-/// What the host was last told about one kernel thread: a level, or one of the above.
+/// What the host was last told about one kernel thread: a level, or one of the values above.
 #[derive(Debug)]
 pub(crate) struct Told(pub(super) AtomicU8);
 
@@ -29,7 +30,8 @@ impl Told {
         Self(AtomicU8::new(Priority::NORMAL.level()))
     }
 
-    /// Nothing, or what its maker was told: where there are `means`, perhaps by another runtime.
+    /// Resets the value for a new thread. It is normal, or inherited from the maker if there are
+    /// `means`; another runtime may have raised the maker.
     pub(crate) fn begin(&self, means: Option<Means>) {
         let inherits = means.is_some() && RAISED.load(Ordering::Relaxed);
         self.0
@@ -40,20 +42,23 @@ impl Told {
         self.0.load(Ordering::Relaxed) == level
     }
 
-    /// Tells the host that `thread`, whose this is, runs what has `level`. Not while somebody else does: the monitor comes again.
+    /// Informs the host that `thread`, to which this belongs, runs `level`. Does nothing while
+    /// another thread changes it: the monitor will try again.
     pub(crate) fn tell(&self, thread: Option<ThreadId>, level: u8, means: Means) {
         let Some(thread) = thread.filter(|_| !self.is(level)) else { return };
         if self.0.swap(BUSY, Ordering::Acquire) == BUSY {
             return;
         }
-        // Refused since it was permitted: then it stays as it is.
+        // If the host refuses now what it permitted, the attributes stay as they were.
         let _as_it_was = set_attributes(thread, means.attributes(level));
         self.0.store(level, Ordering::Release);
     }
 
-    /// Runs `body`, which starts a process, with nothing told about the calling thread `thread`.
+    /// Runs `body`, which starts a process, while the calling thread `thread` is at the normal
+    /// level.
     ///
-    /// Waits for who is telling the host something: what that says would be the process's too.
+    /// Waits if another thread is changing the attributes: the new process would inherit the
+    /// result.
     pub(crate) fn untold<T>(&self, thread: ThreadId, means: Means, body: impl FnOnce() -> T) -> T {
         let normal = Priority::NORMAL.level();
         let mut last = self.0.swap(BUSY, Ordering::Acquire);
@@ -62,7 +67,8 @@ impl Told {
             last = self.0.swap(BUSY, Ordering::Acquire);
         }
         if last != normal {
-            // Refused since it was permitted: then the process is as the thread.
+            // If the host refuses now what it permitted, the process inherits the thread's
+            // attributes.
             let _as_it_was = set_attributes(thread, means.attributes(normal));
         }
         let value = body();
@@ -70,10 +76,11 @@ impl Told {
         value
     }
 
-    /// Makes the only thread of a process that was forked nobody special, whatever was being told at the fork. Safe in a signal handler.
+    /// Resets the only thread of a forked process to the normal level, even if a change was in
+    /// progress at the fork. Safe in a signal handler.
     pub(super) fn end_in_child(&self, means: Means) {
         let normal = Priority::NORMAL.level();
-        // Refused since it was permitted: then it stays as it was.
+        // If the host refuses now what it permitted, the attributes stay as they were.
         let _as_it_was = set_attributes(ThreadId::current(), means.attributes(normal));
         self.0.store(normal, Ordering::Relaxed);
     }

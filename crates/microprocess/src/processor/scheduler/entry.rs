@@ -1,7 +1,8 @@
 //! A microprocess as its user scheduler sees it.
 //!
-//! All of it lies in the record of the microprocess, so a scheduler allocates nothing. The words are relaxed atomic ones, and records
-//! are never unmapped: an entry that a scheduler kept too long names the next user of the slot, and nothing worse.
+//! All data lies in the record of the microprocess, so a scheduler allocates nothing. The words are
+//! relaxed atomics, and records are never unmapped. So an entry that a scheduler keeps too long
+//! refers to the next user of the slot, which is harmless to memory safety.
 
 use core::{fmt, ptr};
 
@@ -11,16 +12,16 @@ use crate::data::heap::{Linked, Links};
 use crate::data::priority::Priority;
 use crate::processor::record::Record;
 
-/// The kind of queues that user schedulers keep entries in.
+/// The kind of queue in which user schedulers keep entries.
 #[derive(Debug)]
 pub(crate) enum Ready {}
 
-/// What a record holds for the user scheduler.
+/// The part of a record that belongs to the user scheduler.
 pub(crate) struct Scheduling {
     links: Links<Record>,
     parameter: AtomicU64,
     words: [AtomicU64; Entry::WORDS],
-    /// Handed to a user scheduler, and not yet back.
+    /// Enqueued at a user scheduler, and not removed yet.
     queued: AtomicBool,
 }
 
@@ -34,13 +35,13 @@ impl Scheduling {
         }
     }
 
-    /// For a new microprocess.
+    /// Resets it for a new microprocess.
     #[inline]
     pub(crate) fn renew(&self) {
         self.parameter.store(0, Ordering::Relaxed);
     }
 
-    /// What a user scheduler left there means nothing any more: another one begins.
+    /// Clears what a user scheduler stored, before another one begins.
     pub(crate) fn reset(&self) {
         self.links.forget();
         self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
@@ -69,7 +70,8 @@ impl Linked<Ready> for Record {
     }
 }
 
-/// A microprocess as its user scheduler sees it: a name, a priority, a parameter, and memory for the scheduler's own use.
+/// A microprocess as its user scheduler sees it: an id, a priority, a parameter, and memory for the
+/// scheduler's own use.
 #[derive(Clone, Copy)]
 pub struct Entry(&'static Record);
 
@@ -111,9 +113,9 @@ impl Entry {
         Priority::new(self.0.level()).unwrap_or_default()
     }
 
-    /// What [`Builder::parameter`](crate::Builder::parameter) or
-    /// [`Microprocess::set_parameter`](crate::Microprocess::set_parameter) said last: a deadline, tickets, whatever the scheduler
-    /// makes of it; 0 to begin with.
+    /// The value set last by [`Builder::parameter`](crate::Builder::parameter) or
+    /// [`Microprocess::set_parameter`](crate::Microprocess::set_parameter); 0 at first. Its meaning
+    /// is up to the scheduler: a deadline or tickets, for example.
     #[must_use]
     pub fn parameter(self) -> u64 {
         self.0.scheduling.parameter()

@@ -1,4 +1,5 @@
-//! Free slots: each virtual processor has two magazines of a class, and full ones change hands by the depot, which is everybody's.
+//! Free slots: each virtual processor has two magazines for each class, and exchanges full and
+//! empty ones with a depot that all share.
 //!
 //! ```text
 //!   virtual processor                     depot
@@ -9,14 +10,17 @@
 //! take ◄─┘
 //! ```
 //!
-//! Who spawns on one virtual processor and ends on another moves slots for as long as that goes on. So what a virtual processor keeps is bounded by
-//! two magazines a class, some 1 MB of stacks; a magazine changes hands in a few instructions under a lock, once in [`MAGAZINE`] slots; and there is
-//! no pattern of takes and puts that goes to the depot more often.
+//! If microprocesses are spawned on one virtual processor and end on another, slots move between
+//! the two all the time. So a virtual processor keeps at most two magazines of a class, some 1 MB
+//! of stacks. Exchanging a magazine takes a few instructions under a lock, at most once in
+//! [`MAGAZINE`] slots, whatever the pattern of takes and puts.
 //!
-//! After a peak the depot's magazines are its *surplus*. Those beyond [`WARM_MAX`] that nobody took for a while are *cooled*: their stacks go back to
-//! the host, page by page, but for the page that the record lies on. Warm magazines are given out before cold ones.
+//! Full magazines in the depot beyond [`WARM_MAX`] are its *surplus*, as after a peak. Those that
+//! were not needed for a while are *cooled*: the pages of their stacks go back to the host, except
+//! for the page of the record. Warm magazines are given out before cold ones.
 //!
-//! Source: Bonwick and Adams, *Magazines and Vmem* (USENIX 2001), §3; §3.6 for the depot's working set.
+//! Source: Bonwick and Adams, *Magazines and Vmem* (USENIX 2001), §3; §3.6 for the depot's working
+//! set.
 
 use core::cell::Cell;
 
@@ -25,37 +29,39 @@ use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use super::{ARENAS, CLASSES, make};
 use crate::processor::record::Record;
 
-/// Slots of a full magazine.
+/// Number of slots in a full magazine.
 pub(super) const MAGAZINE: u32 = 128;
 
-/// Full magazines of each class that the depot keeps warm whatever happens; stacks of larger classes may be deeper.
+/// How many full magazines of each class the depot always keeps warm. Stacks of larger classes may
+/// be deeper, so there are fewer of them.
 const WARM_MAX: [u32; CLASSES] = [u32::MAX, 8, 4, 2, 1];
 
-/// Some depot has a surplus, and the maker was told.
+/// Some depot has a surplus, and the maker was informed.
 static HAS_SURPLUS: AtomicBool = AtomicBool::new(false);
 
-/// Whether some depot had a surplus when somebody looked last.
+/// Whether some depot had a surplus at the last check.
 pub(crate) fn has_surplus() -> bool {
     HAS_SURPLUS.load(Ordering::Relaxed)
 }
 
-/// Cools what nobody took since it was called last. By a kernel thread without a virtual processor.
+/// Cools the magazines that were not needed since the last call. Call from a kernel thread without
+/// a virtual processor.
 pub(crate) fn trim() {
     HAS_SURPLUS.store(false, Ordering::Relaxed);
     (1..CLASSES).for_each(|class| cool(class, Depot::unused));
 }
 
-/// Cools all that is beyond the bound. By a kernel thread without a virtual processor.
+/// Cools all magazines beyond the bound. Call from a kernel thread without a virtual processor.
 pub(crate) fn shrink() {
     (1..CLASSES).for_each(|class| cool(class, Depot::surplus));
 }
 
-/// Gives the stacks of as many magazines back to the host as `count` says, seen once.
+/// Returns the stacks of some magazines to the host; `count` is called once to say of how many.
 fn cool(class: usize, count: fn(&mut Depot, u32) -> u32) {
     let depot = &ARENAS[class].free;
     let count = count(&mut depot.acquire(), WARM_MAX[class]);
     for _ in 0..count {
-        // Nobody has its slots meanwhile, and no lock is held during the system calls.
+        // The slots are in no list meanwhile, and no lock is held during the system calls.
         let Some(first) = depot.acquire().take_warm() else { break };
         let mut at = Some(first);
         while let Some(record) = at {
@@ -66,7 +72,7 @@ fn cool(class: usize, count: fn(&mut Depot, u32) -> u32) {
     }
 }
 
-/// Free slots, last in, first out; linked by [`Record::link`].
+/// A stack of free slots, linked by [`Record::link`].
 struct Magazine {
     first: Cell<Option<&'static Record>>,
     count: Cell<u32>,
@@ -85,7 +91,7 @@ impl Magazine {
         Some(record)
     }
 
-    /// Whether there was room.
+    /// Adds `record`; returns whether there was room.
     #[inline]
     fn put(&self, record: &'static Record) -> bool {
         let count = self.count.get();
@@ -98,13 +104,13 @@ impl Magazine {
         true
     }
 
-    /// Fills an empty one at once.
+    /// Fills an empty magazine at once.
     fn load(&self, first: &'static Record) {
         self.first.set(Some(first));
         self.count.set(MAGAZINE);
     }
 
-    /// What a full one holds; nothing of any other.
+    /// Empties a full magazine and returns its slots; returns nothing if it is not full.
     fn unload(&self) -> Option<&'static Record> {
         if self.count.get() < MAGAZINE {
             return None;
@@ -119,7 +125,7 @@ impl Magazine {
     }
 }
 
-/// The free slots of one virtual processor, by class. Touched by its holder, masked.
+/// The free slots of one virtual processor, by class. Used by its holder, with events masked.
 pub(crate) struct FreeLists {
     loaded: [Magazine; CLASSES],
     spare: [Magazine; CLASSES],
@@ -133,19 +139,21 @@ impl FreeLists {
         }
     }
 
-    /// A free slot of `class`; `None` when there is no memory for more.
+    /// A free slot of `class`; `None` if there is no memory for more.
     #[inline]
     pub(crate) fn take(&self, class: u8) -> Option<&'static Record> {
         self.loaded[usize::from(class)].take().or_else(|| self.reload(class))
     }
 
-    /// Tells whether somebody is to [`trim`], who was not told yet.
+    /// Adds a free slot. Returns whether the caller must have [`trim`] called: there is a surplus
+    /// of which the maker was not informed yet.
     #[inline]
     pub(crate) fn put(&self, record: &'static Record) -> bool {
         !self.loaded[usize::from(record.class.get())].put(record) && self.exchange(record)
     }
 
-    /// Takes from the spare magazine, from a full one of the depot, or a slot from elsewhere. The loaded one is empty.
+    /// Takes from the spare magazine, a full magazine of the depot, or a single slot of the depot.
+    /// The loaded magazine is empty.
     #[cold]
     fn reload(&self, class: u8) -> Option<&'static Record> {
         let (loaded, spare) = self.magazines(class);
@@ -158,7 +166,8 @@ impl FreeLists {
         loaded.take()
     }
 
-    /// Puts `record` into the spare magazine; what that was full of goes to the depot. The loaded one is full.
+    /// Puts `record` into the spare magazine. If that was full, its slots go to the depot first.
+    /// The loaded magazine is full.
     #[cold]
     fn exchange(&self, record: &'static Record) -> bool {
         let class = record.class.get();
@@ -178,7 +187,7 @@ impl FreeLists {
         (&self.loaded[usize::from(class)], &self.spare[usize::from(class)])
     }
 
-    /// Gives all slots to everybody: the virtual processor ends.
+    /// Returns all slots to the depots, when the virtual processor ends.
     pub(crate) fn give_all_back(&self) {
         for (arena, magazine) in
             ARENAS.iter().zip(&self.loaded).chain(ARENAS.iter().zip(&self.spare))
@@ -196,15 +205,15 @@ impl FreeLists {
 
 /// The free slots of one class that no virtual processor has.
 pub(super) struct Depot {
-    /// Contents of full magazines: the first of each refers to the next by [`Record::joins`], which only who waits for somebody's end uses
-    /// otherwise.
+    /// The contents of full magazines. The first slot of each refers to the next magazine by
+    /// [`Record::joins`], which is otherwise used only by joiners.
     full: Option<&'static Record>,
-    /// How many magazines that is, and the least since somebody asked.
+    /// How many magazines `full` has, and the least number since the last check.
     warm: u32,
     warm_min: u32,
-    /// The same, of slots whose stacks were given back to the host.
+    /// Magazines of slots whose stacks were returned to the host.
     cold: Option<&'static Record>,
-    /// Linked by [`Record::link`]; fewer than a magazine has.
+    /// Single slots, linked by [`Record::link`]; fewer than one magazine.
     loose: Option<&'static Record>,
     loose_count: u32,
 }
@@ -244,12 +253,12 @@ impl Depot {
         self.warm.saturating_sub(bound)
     }
 
-    /// How many of them nobody has needed since this was asked last.
+    /// How many of those were not needed since the last call.
     fn unused(&mut self, bound: u32) -> u32 {
         let unused = self.warm_min.saturating_sub(bound);
         self.warm_min = self.warm;
         if self.warm > bound {
-            // Again, after a time.
+            // To be checked again, after a time.
             HAS_SURPLUS.store(true, Ordering::Relaxed);
         }
         unused
@@ -266,7 +275,7 @@ impl Depot {
         }
     }
 
-    /// A single slot: a loose one, or one of a full magazine, which is loose from then on.
+    /// A single slot, from the loose ones. If there are none, a full magazine becomes loose.
     pub(super) fn take(&mut self) -> Option<&'static Record> {
         if self.loose.is_none() {
             self.loose = self.take_full();

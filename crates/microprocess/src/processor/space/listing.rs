@@ -1,18 +1,22 @@
-//! A virtual processor's place among those of all processes: publishing what it wants, and standing aside.
+//! A virtual processor among those of all processes: it publishes the level that it wants to run,
+//! and stands aside.
 //!
 //! ```text
-//!   switch to another level ──► publish ──┬─ sank: RANK ──► next scheduling point ──► give way
-//!                                         └─ rose: nothing; others find out by their monitors
+//!   switch to another level ──► publish ──┬─ lower: RANK ──► next scheduling point ──► give way
+//!                                         └─ higher: nothing; others notice it by their monitors
 //!   monitor's tick ──► beat, contested? ──┬─ outranked: RANK, interrupt ──► handler ──► give way
 //!                                         └─ a CPU is free: move there
-//!   give way: aside = 1, look again, sleep ◄── rouse: by who idles or sinks, by anything for the own attention word
+//!   give way: aside = 1, check again, sleep ◄── rouse: by one that becomes idle or less urgent, or by an attention bit
 //! ```
 //!
-//! **Invariant:** who stands aside has events masked and holds no lock: it stands between two sections, as an idle holder does.
+//! **Invariant:** a holder that stands aside has events masked and holds no lock. It is between two
+//! sections, as an idle holder is.
 //!
-//! **Invariant:** no wake is lost. `aside` is set before the others' entries are looked at; others store their entry before they look at
-//! `aside` (all sequentially consistent). The own attention word is changed from 0 to [`ASIDE`](attention::ASIDE) in one step, and who
-//! sets a bit there rouses. Scribbling in the table can delay a wake by [`LOOK_AGAIN_NS`], no more.
+//! **Invariant:** no wake is lost. A holder sets its `aside` before it reads the others' entries.
+//! The others store their entry before they read `aside`. All these accesses are sequentially
+//! consistent. The holder changes its attention word from 0 to [`ASIDE`](attention::ASIDE) in one
+//! step, and a thread that sets a bit there wakes it. A process that overwrites the table can delay
+//! a wake by [`LOOK_AGAIN_NS`], no more.
 
 use core::cell::Cell;
 
@@ -27,24 +31,25 @@ use super::{Space, space};
 use crate::processor::kernel_thread::{ANY_CPU, KernelThread};
 use crate::processor::vp::{Masked, Vp, attention};
 
-/// How often who stands aside looks for itself whether it must: the urgent one may have died.
+/// How often a holder that stands aside checks whether it still must: the more urgent process may
+/// have died.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
-/// In `published`: nothing to run.
+/// A value of `published`: nothing to run.
 pub(crate) const NOTHING: u8 = u8::MAX;
-/// In `index`: no entry.
+/// A value of `index`: no entry.
 const NO_ENTRY: u32 = u32::MAX;
 
-/// What a virtual processor keeps about its entry.
+/// The state of a virtual processor in the shared file.
 #[derive(Debug)]
 pub(crate) struct Listing {
     index: AtomicU32,
     /// The level that was published last. Stored by the holder.
     published: AtomicU8,
-    /// Whether others want our CPU, when that was last looked at.
+    /// Whether others wanted this CPU at the last check.
     contested: AtomicBool,
-    /// The holder's.
+    /// Used by the holder.
     patience: Cell<Patience>,
-    /// Whether a better CPU was seen at the last tick. The monitor's.
+    /// Whether the last tick found a better CPU. Used by the monitor.
     restless: Cell<bool>,
 }
 
@@ -75,7 +80,7 @@ impl Listing {
         }
     }
 
-    /// Leaves it, after the virtual processor has stopped.
+    /// Leaves the entry after the virtual processor has stopped; returns its index.
     pub(super) fn vacate(&self) -> Option<usize> {
         match self.index.swap(NO_ENTRY, Ordering::AcqRel) {
             NO_ENTRY => None,
@@ -83,7 +88,7 @@ impl Listing {
         }
     }
 
-    /// The level that others believe runs here; [`NOTHING`] is none.
+    /// The level that others see for this virtual processor; [`NOTHING`] means none.
     #[inline(always)]
     pub(crate) fn published(&self) -> u8 {
         self.published.load(Ordering::Relaxed)
@@ -97,7 +102,8 @@ impl Listing {
 }
 
 impl Masked<'_> {
-    /// Publishes that it runs, or has nothing to run, at another level than before. By the holder, masked.
+    /// Publishes a changed level; `None` means that there is nothing to run. Call as the holder,
+    /// with events masked.
     #[cold]
     #[inline(never)]
     pub(crate) fn publish(self, level: Option<u8>) {
@@ -123,14 +129,15 @@ impl Masked<'_> {
         }
     }
 
-    /// The level of the best it could run now.
+    /// The highest level that could run here now.
     fn wanted(self) -> Option<u8> {
         let running = self.current.get().map(|record| record.level());
         let chosen = self.own().chosen.get().map(|record| record.level());
         running.max(chosen).max(self.queue().highest())
     }
 
-    /// Stands aside while somebody else wants the CPU more, but not longer than the bound. By the holder, masked, outside any lock.
+    /// Stands aside while another virtual processor has a greater right to the CPU, but not longer
+    /// than the bound. Call as the holder, with events masked, outside any lock.
     #[cold]
     pub(crate) fn give_way(self) {
         let listing = &self.listing;
@@ -154,7 +161,7 @@ impl Masked<'_> {
             let spent_until_ns = Some(spent_ns).filter(|&spent_ns| now_ns < spent_ns);
             let Some(until_ns) = until_ns.max(spent_until_ns) else { break };
             if !self.begin_aside() {
-                // Something else asks for attention. Afterwards, again.
+                // An attention bit must be served first. Rank is checked again afterwards.
                 self.attention.fetch_or(attention::RANK, Ordering::Relaxed);
                 break;
             }
@@ -180,14 +187,15 @@ impl Masked<'_> {
 }
 
 impl Vp {
-    /// Where it is not pinned: on which CPU it is just now.
+    /// Stores the present CPU if the virtual processor is not pinned to one.
     fn sample_cpu(&self, entry: &Entry) {
         if self.cpu() == ANY_CPU {
             entry.move_to(current_cpu());
         }
     }
 
-    /// Ends the standing aside of the holder, for something in `attention`. From anywhere.
+    /// Wakes the holder from standing aside, because of a bit in `attention`. May be called by any
+    /// thread.
     #[cold]
     pub(crate) fn rouse_aside(&self) {
         if let Some((_, _, entry)) = self.listing.entry() {
@@ -195,7 +203,8 @@ impl Vp {
         }
     }
 
-    /// Says that a busy virtual processor is still there; tells whether somebody outranks it. By the monitor.
+    /// Renews the beat of a busy virtual processor; returns whether it is outranked. Called by the
+    /// monitor.
     pub(crate) fn tick(&self, now_ns: u64) -> bool {
         let listing = &self.listing;
         let Some((space, index, entry)) = listing.entry() else { return false };
@@ -219,7 +228,7 @@ impl Vp {
         standing == Standing::Outranked || moves.is_some()
     }
 
-    /// What runs has kept the processor for a slice: the host may have moved it.
+    /// Called when a microprocess has run for a slice, since the host may have moved the thread.
     pub(crate) fn resample_cpu(&self) {
         if self.cpu() == ANY_CPU
             && let Some((_, _, entry)) = self.listing.entry()

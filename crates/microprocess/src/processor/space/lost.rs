@@ -1,8 +1,11 @@
-//! What happens when somebody cuts the shared file short: a look behind its end is a `SIGBUS`.
+//! What happens when another program truncates the shared file: an access beyond its end raises
+//! `SIGBUS`.
 //!
-//! The file is the user's, so any program of the user may do that. Nobody is to die of it: the handler puts memory of this process in the
-//! file's place and lets the look be done again. From then on priorities hold within the process alone, as where the file could not be had, and
-//! [`report`](crate::report()) says so. A file that is only taken out of its directory is still shared by those who have it open.
+//! The file belongs to the user, so any program of the user may truncate it, and no process may die
+//! of that. The handler maps memory of this process in place of the file, and the access is
+//! repeated. From then on priorities hold within this process only, as if the file were not
+//! available, and [`report`](crate::report()) shows that. A file that is only deleted is still
+//! shared by the processes that have it open.
 #![expect(unsafe_code, reason = "a signal handler")]
 
 use core::ffi::c_void;
@@ -11,7 +14,7 @@ use std::sync::OnceLock;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use kyocho_sys::signal::{self, Action, Info, Manner, Signal, preserving_errno};
 
-/// What such a fault did before us.
+/// The action of such a fault before the handler was installed.
 static BEFORE: OnceLock<Action> = OnceLock::new();
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -19,13 +22,14 @@ static LOST: AtomicBool = AtomicBool::new(false);
 pub(super) fn prepare() {
     BEFORE.get_or_init(|| {
         let manner = Manner { on_alternate_stack: true, restart_calls: true, ..Manner::default() };
-        // SAFETY: the handler allocates nothing and takes no lock; it mends the fault or passes it on.
+        // SAFETY: the handler allocates nothing and takes no lock. It repairs the fault or forwards
+        // it.
         let before = unsafe { signal::install(Signal::BUS, on_fault, manner) };
         before.expect("SIGBUS can be handled")
     });
 }
 
-/// Whether the file was cut short, and this process found out.
+/// Whether the file was truncated and this process noticed it.
 pub(super) fn is_lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
@@ -39,7 +43,7 @@ unsafe extern "C" fn on_fault(_signal: i32, info: *mut Info, context: *mut c_voi
         return LOST.store(true, Ordering::Relaxed);
     }
     if let Some(before) = BEFORE.get() {
-        // SAFETY: we are in the handler, with its arguments.
+        // SAFETY: the handler's own arguments, while it runs.
         unsafe { before.forward(Signal::BUS, info, context) };
     }
 }

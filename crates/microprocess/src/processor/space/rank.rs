@@ -1,17 +1,18 @@
-//! Who gives way to whom: the pure part of cooperation between address spaces.
+//! Which virtual processor stands aside for which: the pure part of cooperation between address
+//! spaces.
 
 use core::cmp::Reverse;
 
 use super::table::Claim;
 
-/// How a virtual processor stands among those who want its CPU.
+/// The rank of a virtual processor among those that want its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Nobody else wants the CPU.
+    /// No other one wants the CPU.
     Alone,
-    /// Others want it, none of them more: the host divides it among equals.
+    /// Others want it, but none is more urgent: the host divides it among them.
     Among,
-    /// Somebody wants it more.
+    /// A more urgent one wants it.
     Outranked,
 }
 
@@ -27,8 +28,9 @@ pub(super) fn standing(own: Claim, others: impl Iterator<Item = Claim>) -> Stand
     standing
 }
 
-/// Where a virtual processor should move: to the first of the `allowed` CPUs that nobody wants, unless it has its own to itself, or
-/// is the first among those who want that one: of several, all but one move.
+/// The CPU to which a virtual processor should move, if any: the first `allowed` one that none
+/// wants. It stays if no other one wants its present CPU. Of several that want one CPU, the first
+/// stays and the others move.
 pub(super) fn better_cpu(
     own: Claim,
     allowed: &[usize],
@@ -39,22 +41,23 @@ pub(super) fn better_cpu(
     allowed.iter().copied().find(|&cpu| others.clone().all(|other| other.cpu != cpu))
 }
 
-/// How long one that is outranked stands aside: until it no longer is, but not for longer than a bound at a time.
+/// How long an outranked virtual processor stands aside: as long as it is outranked, but not longer
+/// than a bound at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Patience {
     /// Since when it has stood aside.
     since_ns: Option<u64>,
-    /// Until when it need not.
+    /// Until when it may run although it is outranked.
     grace_end_ns: u64,
 }
 
-/// How long who has stood aside for the bound may then run.
+/// How long a virtual processor may run after it has stood aside for the bound.
 const GRACE_NS: u64 = crate::data::slice::SLICE_NS;
 
 impl Patience {
     pub(super) const NEW: Self = Self { since_ns: None, grace_end_ns: 0 };
 
-    /// Until when to stand aside, seen at `now_ns`; `None`: not at all.
+    /// Until when to stand aside, evaluated at `now_ns`; `None`: not at all.
     pub(super) fn aside_until(
         &mut self,
         outranked: bool,

@@ -1,14 +1,15 @@
-//! The shared file: one entry a virtual processor, written by its owner, read by everybody.
+//! The shared file: one entry for each virtual processor, written by its owner, read by all.
 //!
 //! ```text
 //!   byte 0     used: how many entries were ever taken
-//!   byte 64    entry 0     an entry belongs to the process that holds the file's lock on its bytes
+//!   byte 64    entry 0     an entry belongs to the process that holds the file lock on its bytes
 //!   byte 128   entry 1     wanted, cpu, aside, beat
 //!   ...
 //! ```
 //!
-//! Other processes of the user may write anything anywhere. Numbers are therefore checked as they are read ([`Table::claims`]), every
-//! loop is bounded by [`ENTRIES_MAX`], and whoever sleeps on a word of the table does so for a bounded time.
+//! Other processes of the user may write anything anywhere. Numbers are therefore checked as they
+//! are read ([`Table::claims`]), every loop is bounded by [`ENTRIES_MAX`], and every sleep on a
+//! word of the table is bounded in time.
 #![expect(unsafe_code, reason = "atomic words in a shared mapping")]
 
 use core::ptr;
@@ -20,45 +21,46 @@ use kyocho_sys::shared_file::SharedFile;
 
 use crate::data::priority::Priority;
 
-/// Most virtual processors of one user.
+/// The most virtual processors of one user.
 pub(super) const ENTRIES_MAX: usize = 1023;
 const ENTRY_BYTES: usize = 64;
 /// Size of the file.
 pub(super) const BYTES: usize = (1 + ENTRIES_MAX) * ENTRY_BYTES;
-/// An entry whose beat is older counts for nothing: its process was stopped, or is dead.
+/// An entry whose beat is older is ignored: its process was stopped or is dead.
 pub(super) const STALE_NS: u64 = 200_000_000;
-/// Stands for a CPU that is not known.
+/// Stands for an unknown CPU.
 const NO_CPU: u32 = u32::MAX;
 
 const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES && align_of::<Entry>() == ENTRY_BYTES);
 
-/// What one virtual processor publishes.
+/// The entry of one virtual processor.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Entry {
-    /// 1 + the level of what it runs, or would run; 0 while it has nothing to run.
+    /// 1 + the level that it runs or wants to run; 0 if it has nothing to run.
     wanted: AtomicU32,
     cpu: AtomicU32,
     /// A futex word: 1 while it stands aside.
     pub(super) aside: AtomicU32,
-    /// When its owner last said that it is there.
+    /// When its owner last renewed the entry.
     beat_ns: AtomicU64,
 }
 
-/// A checked reading of an entry that wants to run.
+/// A checked copy of an entry that wants to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Claim {
-    /// Which entry's.
+    /// The index of the entry.
     pub(super) index: usize,
     pub(super) level: u8,
     pub(super) cpu: usize,
 }
 
 impl Entry {
-    /// Publishes what it wants to run.
+    /// Publishes the level that it wants to run.
     pub(super) fn want(&self, level: Option<u8>) {
         let wanted = level.map_or(0, |level| 1 + u32::from(level));
-        // Ordered before the look at who stands aside; whoever stands aside says so before it looks here.
+        // Stored before the others' `aside` is read. A holder that stands aside sets `aside` before
+        // it reads this word.
         self.wanted.store(wanted, Ordering::SeqCst);
     }
 
@@ -74,7 +76,7 @@ impl Entry {
         self.cpu.load(Ordering::Relaxed) as usize
     }
 
-    /// What it wants, unless that is nothing, nonsense or old.
+    /// What it wants to run, unless that is nothing, invalid or out of date.
     fn claim(&self, index: usize, now_ns: u64) -> Option<Claim> {
         let wanted = self.wanted.load(Ordering::SeqCst) as usize;
         let beat_ns = self.beat_ns.load(Ordering::Relaxed);
@@ -83,7 +85,7 @@ impl Entry {
         valid.then(|| Claim { index, level: (wanted - 1) as u8, cpu: self.cpu() })
     }
 
-    /// Ends its standing aside.
+    /// Wakes the holder from standing aside.
     pub(super) fn rouse(&self) {
         self.aside.store(0, Ordering::SeqCst);
         futex::wake_shared(&self.aside, u32::MAX);
@@ -106,25 +108,27 @@ impl Table {
         Self { file }
     }
 
-    /// Goes on without the file, where `address` is in what was mapped of it; tells whether it does.
+    /// Replaces the file by memory if `address` is in the mapping; returns whether it did.
     pub(super) fn mend(&self, address: usize) -> bool {
         let mapped = self.file.base()..self.file.base() + BYTES;
         mapped.contains(&address) && self.file.replace_by_memory().is_ok()
     }
 
     fn used(&self) -> &AtomicU32 {
-        // SAFETY: the first word of the mapping, which lasts as long as `self`; all access to it is atomic.
+        // SAFETY: the first word of the mapping, which lives as long as `self`. All access to it is
+        // atomic.
         unsafe { &*ptr::with_exposed_provenance(self.file.base()) }
     }
 
     pub(super) fn entry(&self, index: usize) -> &Entry {
         assert!(index < ENTRIES_MAX, "no such entry");
         let address = self.file.base() + (1 + index) * ENTRY_BYTES;
-        // SAFETY: inside the mapping, which lasts as long as `self`, and aligned; an entry has atomic words alone.
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned. An entry has only
+        // atomic words.
         unsafe { &*ptr::with_exposed_provenance(address) }
     }
 
-    /// Makes entry `index` this process's; false while another process, that lives, has it.
+    /// Takes entry `index` for this process; `false` if a living process has it.
     pub(super) fn claim(&self, index: usize) -> bool {
         let locked = self.file.try_lock((1 + index) * ENTRY_BYTES, ENTRY_BYTES);
         if locked != Ok(true) {
@@ -135,10 +139,10 @@ impl Table {
         true
     }
 
-    /// Gives an entry of this process back.
+    /// Returns an entry of this process.
     pub(super) fn release(&self, index: usize) {
         self.entry(index).clear();
-        // Refused by an injected fault alone: then the entry stays ours until we die.
+        // Only an injected fault makes this fail. The entry is then kept until the process ends.
         let _ours = self.file.unlock((1 + index) * ENTRY_BYTES, ENTRY_BYTES);
     }
 

@@ -1,4 +1,5 @@
-//! Who asks for less while somebody waits for it, who was not more urgent before, runs at that one's level from then on.
+//! A microprocess that lowers its own priority while another waits for it runs at that one's level
+//! from then on, even if the waiter was less urgent before.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -10,19 +11,19 @@ use crate::runtime::control::find;
 use crate::sleep;
 use crate::{JoinHandle, Microprocess, Mutex, Priority, Runtime, RwLock, park};
 
-/// Changes a priority within the runtime.
+/// Changes a priority from inside the runtime.
 fn from_inside(who: &Microprocess, level: u8) {
     who.set_priority(Priority::new(level).unwrap());
 }
 
-/// The same, from a kernel thread of no runtime.
+/// The same, from a kernel thread outside any runtime.
 fn from_outside(who: &Microprocess, level: u8) {
     let id = who.id();
     let order = move || find(id).unwrap().order_priority(Priority::new(level).unwrap());
     kyocho_sys::prim::thread::spawn(order).join().unwrap().unwrap();
 }
 
-/// Waits until `who` waits for something of that kind.
+/// Waits until `who` is in a wait of that kind.
 fn await_wait(who: &Microprocess, kind: Kind) {
     let waits = || who.record().state.get() == State::Parked;
     while !(waits() && who.record().reason.get().kind == kind) {
@@ -30,10 +31,11 @@ fn await_wait(who: &Microprocess, kind: Kind) {
     }
 }
 
-/// Who is waited for, at 50 until it is lowered, and ends when it is unparked; who waits for it, at 40; and why that one does.
+/// Makes two microprocesses and the kind of wait. The first runs at 50 until it is lowered, and
+/// ends when it is unparked. The second waits for it, at 40.
 type Pair = fn() -> (Microprocess, JoinHandle<()>, Kind);
 
-/// Two, of whom the first is lowered, raised and lowered again.
+/// Lowers, raises and lowers again the first of a pair.
 fn lowered_while_waited_for(pair: Pair) {
     for change in [from_inside, from_outside] {
         for processors in [1, 2] {
@@ -58,7 +60,7 @@ fn lowered_while_waited_for(pair: Pair) {
     }
 }
 
-/// One that holds what `hold` gives, and one that wants what `want` gives.
+/// A pair: one holds the result of `hold`, the other wants the result of `want`.
 fn pair_at<H, W>(
     hold: impl FnOnce() -> H + Send + 'static,
     want: impl FnOnce() -> W + Send + 'static,
@@ -100,7 +102,7 @@ fn of_who_is_joined() {
     });
 }
 
-/// Where who is lowered waits in its turn, the next one along the chain gets what it is given.
+/// If the lowered microprocess itself waits, the next one along the chain receives its level.
 #[test]
 fn the_chain_behind_who_is_lowered_follows() {
     let run = || {

@@ -1,4 +1,5 @@
-//! Whose priority changes while it waits where nobody inherits is served by the new one.
+//! A microprocess whose priority changes while it waits is served by the new priority, also where
+//! no microprocess inherits.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,22 +9,23 @@ use crate::wait::channel::{self, Receiver, Sender};
 use crate::wait::select::{Select, recv};
 use crate::{Condvar, Microprocess, Priority, Semaphore};
 
-/// Changes a priority as others do, within the runtime or from outside.
+/// Changes the priority of another microprocess, from inside the runtime or from outside.
 type Change = fn(&Microprocess, Priority);
 
 fn from_inside(who: &Microprocess, priority: Priority) {
     who.set_priority(priority);
 }
 
-/// From a kernel thread of no runtime, as the control socket's are.
+/// From a kernel thread outside any runtime, as the control socket does.
 fn from_outside(who: &Microprocess, priority: Priority) {
     let id = who.id();
     let order = move || find(id).unwrap().order_priority(priority);
     kyocho_sys::prim::thread::spawn(order).join().unwrap().unwrap();
 }
 
-/// Two wait by `wait`, the first one more urgent; then one of them, `changed`, gets another level, which makes the second one more urgent. So `grant`
-/// lets that one go on, and only then the first one.
+/// Two microprocesses wait with `wait`, the first one more urgent. Then `changed` gets another
+/// level, which makes the second one more urgent. So the first `grant` must end the wait of the
+/// second, the next one that of the first.
 fn second_goes_first(
     change: Change,
     (changed, level): (usize, u8),
@@ -52,7 +54,8 @@ fn second_goes_first(
     waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
 }
 
-/// Plays that for each way to change, the second one raised or the first one lowered; `make` makes what is waited for.
+/// Runs that for each way to change a level, with the second one raised or the first one lowered.
+/// `make` makes the object that is waited for.
 fn in_every_way<W: Fn() + Send + Sync + 'static, G: Fn()>(make: impl Fn() -> (W, G) + Send + Sync) {
     on_one(|| {
         for change in [from_inside, from_outside] {
@@ -83,7 +86,7 @@ fn of_a_condition_variable() {
     });
 }
 
-/// A channel without room, its ends shared.
+/// A channel without room, with shared ends.
 fn rendezvous() -> (Arc<Sender<()>>, Arc<Receiver<()>>) {
     let (sender, receiver) = channel::rendezvous();
     (Arc::new(sender), Arc::new(receiver))
@@ -114,7 +117,7 @@ fn of_a_select() {
             assert_eq!(Select::new(&[&arms[0], &arms[1]]).wait(), 0);
         };
         let grant = move || {
-            // Held, so that the second arm never ends by itself.
+            // Kept, so that the second arm never completes.
             let _quiet = &quiet;
             sender.send(()).unwrap();
         };

@@ -1,4 +1,4 @@
-//! What inheritance is for, one scenario a test, and where it must not go wrong.
+//! The purposes of inheritance, one scenario for each test, and where it must not go wrong.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -12,16 +12,17 @@ use crate::runtime::control::find;
 use crate::{Barrier, Microprocess, Mutex, Priority, Runtime, RwLock};
 use crate::{schedule, sleep, spawn, yield_now};
 
-/// Longer than anybody who is served by priority waits: where this passes, the order of events is wrong.
+/// Longer than any microprocess waits that is served by priority. If this time passes, the order of
+/// events is wrong.
 const GIVE_UP_NS: u64 = 20_000_000_000;
 
-/// Spins without a call into the runtime until it is told to stop.
+/// Spins without a call into the runtime until `stop` is set.
 fn spin_until(stop: &AtomicBool) {
     let end_ns = monotonic_ns() + GIVE_UP_NS;
     while !stop.load(Ordering::Relaxed) && monotonic_ns() < end_ns {}
 }
 
-/// Who does what, in the order in which it happens.
+/// Plays the scenario of Mars Pathfinder: low locks, high waits, medium runs.
 fn pathfinder(
     lock_and_work: impl FnOnce(&dyn Fn()) + Send + 'static,
     wait: impl FnOnce() + Send + 'static,
@@ -37,7 +38,7 @@ fn pathfinder(
             at(10).spawn(move || {
                 let work = || {
                     held.store(true, Ordering::SeqCst);
-                    // Interrupted in here by the medium one, which then never lets go by itself.
+                    // The medium one interrupts this work, and then does not stop by itself.
                     spin_until(&medium_ran);
                     clock.fetch_add(1, Ordering::SeqCst);
                 };
@@ -67,7 +68,7 @@ fn pathfinder(
                 clock.fetch_add(1, Ordering::SeqCst)
             })
         };
-        // Low ends its work (0), high gets on (1), and only then medium ends (2).
+        // Low ends its work (0), high continues (1), and only then medium ends (2).
         assert_eq!(high.unwrap().join().unwrap(), 1);
         assert_eq!(medium.unwrap().join().unwrap(), 2);
         low.unwrap().join().unwrap();
@@ -185,7 +186,7 @@ fn a_ring_of_waits_ends_and_is_a_deadlock() {
     assert_eq!(deadlock.unwrap_err().waiting.len(), 4);
 }
 
-/// Sleeps until `who` runs at `level`; gives up after long.
+/// Sleeps until `who` runs at `level`; fails after a long time.
 pub(super) fn await_level(who: &Microprocess, level: u8) {
     let end_ns = monotonic_ns() + GIVE_UP_NS;
     while who.effective_priority().level() != level {
@@ -220,7 +221,7 @@ fn an_order_from_outside_goes_along_the_chain() {
         await_level(&low.microprocess(), 12);
         let (middle, top) = (middle.unwrap(), top.unwrap());
         for level in [50, 20] {
-            // From a kernel thread of no runtime, as the control socket's are.
+            // From a kernel thread outside any runtime, as the control socket does.
             let id = top.microprocess().id();
             let order = move || find(id).unwrap().order_priority(Priority::new(level).unwrap());
             kyocho_sys::prim::thread::spawn(order).join().unwrap().unwrap();
@@ -245,7 +246,7 @@ fn a_joiner_that_becomes_more_urgent_passes_that_on() {
             });
             let joined = joined.unwrap();
             let who = joined.microprocess();
-            // Less urgent when it begins to wait: there is nothing to give.
+            // Less urgent when it begins to wait: it has nothing to donate.
             let joiner = at(5).spawn(move || joined.join().unwrap()).unwrap();
             while joiner.microprocess().record().reason.get().kind != Kind::Join {
                 sleep(Duration::from_millis(1));
@@ -270,7 +271,7 @@ fn chains_hold_on_two_virtual_processors() {
         .virtual_processors(2)
         .build()
         .run(|| {
-            // Else whoever is joined would be at least as urgent.
+            // Otherwise each joined worker would be at least as urgent as this one.
             Microprocess::current().set_priority(Priority::LOWEST);
             let locks: Arc<[Mutex<u64>; LOCKS]> = Arc::new(Default::default());
             let workers: Vec<_> = (0..8_u8)

@@ -1,4 +1,4 @@
-//! What a level stands for, for whatever is permitted.
+//! How levels map to the host's classes, for every possible permission.
 
 use kyocho_sys::scheduling::Class;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn any_means() -> impl Strategy<Value = Means> {
     })
 }
 
-/// What the host weighs: greater wins.
+/// The host's order: the greater one runs first.
 fn weight(means: Means, level: u8) -> (u8, i32) {
     let attributes = means.attributes(level);
     match attributes.class {
@@ -38,7 +38,7 @@ proptest! {
         prop_assert!((means.nice_min..=means.nice_max).contains(&attributes.nice));
         match attributes.class {
             Class::RoundRobin(real_time) => {
-                // The sentinel below, the helpers above.
+                // Above the sentinel, below monitor and maker.
                 prop_assert!((2..means.real_time_max).contains(&real_time));
             }
             other => prop_assert_eq!(other, Class::Normal),

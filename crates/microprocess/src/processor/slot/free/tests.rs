@@ -12,7 +12,8 @@ fn address(record: &'static Record) -> usize {
     core::ptr::from_ref(record).addr()
 }
 
-/// Who is taken is nobody's until it is put back, whatever the order and whoever does it.
+/// A slot that was taken is not given out again until it is put back, in any order and by any
+/// virtual processor.
 fn nobody_is_given_twice(class: u8, moves: &[Move]) {
     let section = mask();
     let lists = [FreeLists::new(), FreeLists::new()];
@@ -37,7 +38,7 @@ fn nobody_is_given_twice(class: u8, moves: &[Move]) {
     section.leave();
 }
 
-/// So many in a row, at one virtual processor.
+/// This many takes or puts in a row, at one virtual processor.
 #[derive(Debug, Clone)]
 struct Move {
     takes: bool,
@@ -54,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
     fn nobody_is_given_to_two(moves in moves()) {
-        // Of a size that no other test uses.
+        // Of a class that no other test uses.
         nobody_is_given_twice(2, &moves);
     }
 }
@@ -72,11 +73,11 @@ fn whoever_spawns_here_and_ends_there_needs_no_more_and_more() {
     here.give_all_back();
     there.give_all_back();
     section.leave();
-    // Two magazines here and two there, and one on the way.
+    // Two magazines here, two there, and one in the depot.
     assert!(seen.len() <= 5 * MAGAZINE as usize, "{}", seen.len());
 }
 
-/// Whether the page at `address` takes memory.
+/// Whether the page at `address` occupies memory.
 #[expect(unsafe_code, reason = "asks the host about a page")]
 fn is_resident(address: *mut u8) -> bool {
     let mut answer = 0;
@@ -94,7 +95,7 @@ fn page(record: &'static Record) -> *mut u8 {
 #[test]
 #[expect(unsafe_code, reason = "touches a page of a stack")]
 fn stacks_go_back_to_the_host_after_a_peak() {
-    // Of a size that no other test uses in such numbers.
+    // Of a class of which no other test uses so many.
     const CLASS: u8 = CLASSES as u8 - 2;
     let bound = (WARM_MAX[usize::from(CLASS)] + 4) * MAGAZINE;
     let peak = 4 * bound;
@@ -102,7 +103,7 @@ fn stacks_go_back_to_the_host_after_a_peak() {
     let section = mask();
     let all: Vec<_> = (0..peak).map(|_| lists.take(CLASS).expect("there is memory")).collect();
     for record in &all {
-        // SAFETY: the slot is ours, and the page is in its stack.
+        // SAFETY: the slot belongs to this test, and the page is in its stack.
         unsafe { page(record).write_volatile(1) };
     }
     all.iter().for_each(|record| {
@@ -113,7 +114,7 @@ fn stacks_go_back_to_the_host_after_a_peak() {
     shrink();
     let resident = all.iter().filter(|record| is_resident(page(record))).count();
     assert!(resident <= bound as usize, "{resident} of {peak} stacks take memory");
-    // They are as good as before.
+    // The slots can be used again.
     let section = mask();
     let again: Vec<_> = (0..peak).map(|_| lists.take(CLASS).expect("there is memory")).collect();
     for record in &again {

@@ -4,7 +4,7 @@ use proptest::prelude::proptest;
 
 use super::{Account, WINDOW_NS};
 
-/// Runs whenever it may, for `step_ns` at a time; what it used in so many windows.
+/// Runs whenever it may, for `step_ns` at a time; returns the CPU time used in this many windows.
 fn greedy(percent: u32, step_ns: u64, windows: u64) -> u64 {
     let mut account = Account::default();
     let (mut now_ns, mut used_ns) = (1, 0);
@@ -24,7 +24,8 @@ proptest! {
         let windows = 100;
         let share_ns = windows * WINDOW_NS / 100 * u64::from(percent);
         let used_ns = greedy(percent, step_ns, windows);
-        // One late step in the last window is not made up for yet; whoever is late has less of the next window.
+        // One late step in the last window is not compensated yet; a late step shortens the next
+        // window.
         assert!(used_ns <= share_ns + windows.min(2) * step_ns + share_ns / 10, "{used_ns} of {share_ns}");
         assert!(used_ns + windows * step_ns >= share_ns / 2, "{used_ns} of {share_ns}");
     }
@@ -38,7 +39,7 @@ fn what_was_used_before_does_not_count_and_what_was_not_used_is_lost() {
     assert_eq!(account.stop_until(1_000 + half_ns, 7_000_000_000 + half_ns - 1, 50), None);
     let stop = account.stop_until(1_000 + half_ns, 7_000_000_000 + half_ns, 50);
     assert_eq!(stop, Some(1_000 + WINDOW_NS));
-    // Long idle: then no more than one window's share at once.
+    // After a long idle time, no more than one window's share may be used at once.
     let later_ns = 1_000 + 50 * WINDOW_NS;
     assert_eq!(account.stop_until(later_ns, 7_000_000_000 + half_ns, 50), None);
     assert!(account.stop_until(later_ns + half_ns, 7_000_000_000 + 2 * half_ns, 50).is_some());

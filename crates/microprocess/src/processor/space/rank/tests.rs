@@ -1,4 +1,4 @@
-//! Who gives way, who moves, and for how long.
+//! Which virtual processor stands aside, which one moves, and for how long.
 
 use proptest::prelude::{Strategy, proptest};
 
@@ -36,7 +36,7 @@ proptest! {
                 Some((own.index, better_cpu(own, &allowed, others)?))
             })
         };
-        // Each move fills a CPU that was free.
+        // Each move fills a free CPU.
         for _ in 0..allowed.len() {
             let Some((index, cpu)) = step(&all) else { break };
             all[index].cpu = cpu;
@@ -67,7 +67,7 @@ fn patience_has_a_bound_and_a_grace_and_starts_anew() {
     assert_eq!(patience.aside_until(true, 120, 100), None);
     assert_eq!(patience.aside_until(true, 119 + GRACE_NS, 100), None);
     assert_eq!(patience.aside_until(true, 120 + GRACE_NS, 100), Some(220 + GRACE_NS));
-    // It was its turn in between.
+    // It could run in between.
     assert_eq!(patience.aside_until(false, 150 + GRACE_NS, 100), None);
     assert_eq!(patience.aside_until(true, 160 + GRACE_NS, 100), Some(260 + GRACE_NS));
     let mut fresh = Patience::NEW;
