@@ -1,4 +1,4 @@
-//! Who notices what the kernel knows: kernel threads beside the virtual processors.
+//! Kernel threads beside the virtual processors, which notice what the kernel knows.
 
 pub(crate) mod detect;
 pub(crate) mod maker;

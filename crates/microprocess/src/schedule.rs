@@ -1,12 +1,13 @@
-//! Scheduling points: masking events, giving the processor up, getting it back.
+//! Scheduling points: masking events, giving up the virtual processor, and getting it back.
 //!
 //! ```text
-//!   mask ──► [ touch queues, records, objects ] ──► switch_away ──► … ──► unmask ──► attention? ──► attend
+//!   mask ──► [ use queues, records, objects ] ──► switch_away ──► … ──► unmask ──► attention? ──► attend
 //! ```
 //!
-//! A switch from one stackful microprocess to the next is one switch of stacks, at user level. What needs more (a stackless step, a
-//! microprocess that is bound to a kernel thread, idling) is done by the *base*, the dispatching loop on the
-//! kernel thread's own stack: see [`dispatch`](crate::thread::dispatch).
+//! A switch from one stackful microprocess to the next is one switch of stacks, at user level. What
+//! needs more is done by the *base*, the dispatching loop on the kernel thread's own stack: a
+//! stackless step, a microprocess that is bound to a kernel thread, idling. See
+//! [`dispatch`](crate::thread::dispatch).
 //!
 //! **Invariant:** a microprocess is suspended and resumed with events masked.
 #![expect(unsafe_code, reason = "switches stacks")]
@@ -33,7 +34,7 @@ pub(crate) mod in_place;
 pub(crate) mod kill_point;
 pub(crate) mod preempt;
 
-/// A stretch of code with events masked, on the virtual processor `vp`.
+/// Code with events masked, on the virtual processor `vp`.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) vp: &'static Vp,
@@ -42,7 +43,7 @@ pub(crate) struct Section {
     not_send: PhantomData<*const ()>,
 }
 
-/// As [`mask`], at a [kill point](crate::schedule::kill_point): unwinds if the caller is killed.
+/// As [`mask`], and a [kill point](crate::schedule::kill_point): unwinds if the caller is killed.
 #[inline(always)]
 pub(crate) fn mask_at_point() -> Section {
     let section = mask();
@@ -52,7 +53,7 @@ pub(crate) fn mask_at_point() -> Section {
     section
 }
 
-/// Masks events. The section must be left by [`Section::leave`], or by suspending.
+/// Masks events. The section must be ended by [`Section::leave`] or by suspending.
 #[inline(always)]
 pub(crate) fn mask() -> Section {
     let thread = KernelThread::current();
@@ -64,14 +65,15 @@ pub(crate) fn mask() -> Section {
     Section { vp, outermost, not_send: PhantomData }
 }
 
-/// An outermost [`Section`] of a microprocess without orders, in which nobody is called.
+/// An outermost [`Section`] of a microprocess without orders, in which nothing may suspend.
 #[derive(Debug)]
 pub(crate) struct QuickSection {
     thread: &'static KernelThread,
     vp: &'static Vp,
 }
 
-/// As [`mask_at_point`], if a microprocess calls that has nothing to heed; `None`: events are as before.
+/// As [`mask_at_point`], if the caller is a microprocess without orders. `None`: the mask is as
+/// before.
 #[inline(always)]
 pub(crate) fn mask_quickly() -> Option<QuickSection> {
     let thread = KernelThread::current_of_ours()?;
@@ -90,14 +92,15 @@ pub(crate) fn mask_quickly() -> Option<QuickSection> {
 }
 
 impl QuickSection {
-    /// The right to what is the holder's, until the section is left.
+    /// Access to the holder's data until the section is left.
     #[inline(always)]
     pub(crate) fn masked(&self) -> Masked<'_> {
-        // SAFETY: the section's thread holds it, masked.
+        // SAFETY: the section's thread holds it, with events masked.
         unsafe { Masked::assume(self.vp) }
     }
 
-    /// Unmasks events. What came up meanwhile is done if this was the `last` section of the operation.
+    /// Unmasks events. If this was the `last` section of the operation, serves the attention bits
+    /// set meanwhile.
     #[inline(always)]
     pub(crate) fn leave(self, last: bool) {
         self.thread.unmask();
@@ -107,11 +110,12 @@ impl QuickSection {
     }
 }
 
-/// A [`Section`] in one word: virtual processors are aligned, so the lowest bit is free to tell
-/// whether it is the outermost.
+/// A [`Section`] in one word: virtual processors are aligned, so the lowest bit can say whether the
+/// section is the outermost one.
 ///
-/// Guards are handed on by value. Two words travel in registers; a byte beside a pointer travels through
-/// memory, where a byte that was stored and is loaded as part of a word costs five nanoseconds each time.
+/// Guards are passed by value. Two words are passed in registers; a byte beside a pointer is passed
+/// through memory. There a byte is stored and then loaded as part of a word, which costs five
+/// nanoseconds each time.
 #[derive(Debug)]
 pub(crate) struct PackedSection(NonNull<Vp>);
 
@@ -120,7 +124,7 @@ impl PackedSection {
     #[inline(always)]
     pub(crate) fn vp(&self) -> &'static Vp {
         let address = self.0.as_ptr().map_addr(|address| address & !1);
-        // SAFETY: made by `pack` from one that lives for ever.
+        // SAFETY: made by `pack` from a virtual processor, which is never freed.
         unsafe { &*address }
     }
 
@@ -133,21 +137,21 @@ impl PackedSection {
 }
 
 impl Section {
-    /// The right to what is the holder's, until the section is left or its microprocess suspended.
+    /// Access to the holder's data until the section is left or its microprocess suspended.
     #[inline(always)]
     pub(crate) fn masked(&self) -> Masked<'_> {
-        // SAFETY: the section's thread holds it, masked.
+        // SAFETY: the section's thread holds it, with events masked.
         unsafe { Masked::assume(self.vp) }
     }
 
-    /// The same in one word.
+    /// The section in one word.
     #[inline(always)]
     pub(crate) fn pack(self) -> PackedSection {
         let outermost = usize::from(self.outermost);
         PackedSection(NonNull::from(self.vp).map_addr(|address| address | outermost))
     }
 
-    /// Unmasks events, and does what came up meanwhile.
+    /// Unmasks events, and serves the attention bits set meanwhile.
     #[inline(always)]
     pub(crate) fn leave(self) {
         if self.outermost {
@@ -164,7 +168,7 @@ impl Section {
     }
 }
 
-/// Unmasks events after a suspension, on whatever kernel thread this is now.
+/// Unmasks events after a suspension, on the present kernel thread, which may be another one.
 #[inline(always)]
 pub(crate) fn resume() {
     let thread = KernelThread::current();
@@ -187,10 +191,11 @@ pub(crate) fn resume_at_point() {
     }
 }
 
-/// Unblocked: the calling thread slept in the kernel and lost its virtual processor. Its microprocess becomes runnable.
+/// Unblocked: the calling thread slept in the kernel and lost its virtual processor. Its
+/// microprocess becomes runnable.
 ///
-/// If the processor's holder sleeps in the kernel in its turn, the thread takes the processor back, and no spare is needed. Else
-/// the microprocess waits for its turn, bound to the thread.
+/// If the present holder sleeps in the kernel itself, the thread takes the virtual processor back,
+/// and no spare is needed. Otherwise the microprocess waits for its turn, bound to the thread.
 #[cold]
 fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     if let Some(vp) = thread.settle_claim() {
@@ -199,14 +204,14 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     fork::refuse();
     let record = thread.running.get().expect("a thread without a processor carries a microprocess");
     let home = record.home();
-    // Who has orders goes by way of the base, which looks at them.
+    // A microprocess with orders goes by way of the base, which acts on them.
     if !record.orders.is_any() && record.destination().is_none() && taking::take_for(home, thread) {
         return go_on(thread, home, record);
     }
     queue_up(thread, record)
 }
 
-/// Queues `record`, which came out of the kernel with `thread`, and waits for its turn.
+/// Queues `record`, which returned from the kernel with `thread`, and waits for its turn.
 pub(crate) fn queue_up(thread: &'static KernelThread, record: &'static Record) -> &'static Vp {
     record.post(remote::UNBLOCKED);
     record.home().shared().leave_kernel();
@@ -216,9 +221,9 @@ pub(crate) fn queue_up(thread: &'static KernelThread, record: &'static Record) -
     vp
 }
 
-/// Runs `me` on `vp`, which its thread has taken, now or after those who go first.
+/// Runs `me` on `vp`, which its thread has taken: at once, or after those that go first.
 fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) -> &'static Vp {
-    // SAFETY: the thread has just taken it, masked.
+    // SAFETY: the thread has just taken it, with events masked.
     let vp = unsafe { Masked::assume(vp) };
     thread.strand(false);
     vp.tell_blocked();
@@ -229,7 +234,7 @@ fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) ->
     vp.shared().leave_kernel();
     let level = me.level();
     let is_first = match vp.queue().highest() {
-        // It decides, and counts the time.
+        // The user scheduler decides, and counts the time.
         _ if vp.queue().has_user() => false,
         Some(best) if best > level => false,
         Some(best) if best == level => vp.unblocked_may_lead(),
@@ -245,17 +250,18 @@ fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) ->
     thread.held().or_else(|| thread.settle_claim()).expect("who is chosen has a processor")
 }
 
-/// Sleeps until the microprocess bound to `thread` gets a processor; for ever if the runtime stops first.
+/// Sleeps until the microprocess bound to `thread` gets a virtual processor; for ever if the
+/// runtime stops first.
 pub(crate) fn wait_for_turn(thread: &'static KernelThread) -> &'static Vp {
     loop {
-        // Nobody dismisses a thread that is not in the pool.
+        // A thread that is not in the pool is never dismissed.
         if let Some(vp) = thread.await_vp() {
             return vp;
         }
     }
 }
 
-/// Does what came up while events were masked, or what somebody asked for.
+/// Serves the attention bits that were set while events were masked, or by another thread.
 #[cold]
 #[inline(never)]
 pub(crate) fn attend() {
@@ -264,7 +270,7 @@ pub(crate) fn attend() {
         let vp = section.masked();
         let bits = vp.serve();
         let Some(me) = vp.current.get() else {
-            // On the base: the loop looks at everything itself.
+            // On the base: its loop checks everything itself.
             KernelThread::current().unmask();
             return;
         };
@@ -275,7 +281,7 @@ pub(crate) fn attend() {
             kill_point::heed(vp, me);
         }
         let vp = KernelThread::current().held().expect("who comes back holds a processor");
-        // SAFETY: just so, and masked.
+        // SAFETY: held as just found, with events masked.
         let vp = unsafe { Masked::assume(vp) };
         reconsider(vp, me, bits);
         let thread = KernelThread::current();
@@ -287,7 +293,8 @@ pub(crate) fn attend() {
     }
 }
 
-/// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
+/// Gives the virtual processor to a more urgent microprocess, or to an equal one if the time slice
+/// of `me` is over.
 fn reconsider(vp: Masked<'_>, me: &'static Record, bits: u32) {
     let slice = vp::slice(bits);
     let gathers = bits & attention::GATHER != 0 && !me.is_pinned();
@@ -301,7 +308,8 @@ fn reconsider(vp: Masked<'_>, me: &'static Record, bits: u32) {
         let over = slice == Slice::Over;
         vp.queue().push(me, if over { Arrival::SliceOver } else { Arrival::Outranked });
         if leaves {
-            // The base sends it away, and everybody with it from one that is retired or joins another.
+            // The base sends it away. If the virtual processor is retired or joins another, the
+            // base sends all others away, too.
             return switch_to_base(vp, me, None);
         }
         switch_away(vp, me);
@@ -315,25 +323,27 @@ fn stop(vp: Masked<'_>, me: &'static Record) -> ! {
         in_place::abandon(vp);
     }
     vp.current.set(None);
-    // Again, for the base.
+    // Set again, for the base.
     vp.attention.fetch_or(attention::STOP, Ordering::Relaxed);
     leave_stack(me)
 }
 
-/// Goes to the base, never to come back to the stack of `me`.
+/// Switches to the base, and never back to the stack of `me`.
 pub(crate) fn leave_stack(me: &'static Record) -> ! {
     let base = KernelThread::current().base.get();
     instruments::leave_for_base();
-    // SAFETY: the base suspended itself to run this microprocess; nobody switches to `me` again.
+    // SAFETY: the base suspended itself to run this microprocess, and no switch to `me` follows.
     unsafe { switch(me.context.as_ptr(), base) };
     unreachable!("an abandoned microprocess runs")
 }
 
-/// Suspends `me`, the caller, which has been queued, parked or finished, in favour of the best runnable
-/// microprocess. Returns, with events masked, once `me` is chosen again, perhaps on another kernel thread and virtual processor.
+/// Suspends `me`, the caller, which has been queued, parked or finished, in favour of the best
+/// runnable microprocess. Returns with events masked once `me` is chosen again, perhaps on another
+/// kernel thread and virtual processor.
 ///
-/// Inlined up to the waiting call, like everything on that path: the processor predicts returns from the calls of the
-/// microprocess it left, so each return after a switch is mispredicted. A rendezvous round trip takes 36 ns instead of 56.
+/// Inlined up to the waiting call, like everything on that path. The CPU predicts returns from the
+/// calls of the microprocess that was left, so each return after a switch is mispredicted. With
+/// inlining, a rendezvous round trip takes 36 ns instead of 56.
 #[inline(always)]
 pub(crate) fn switch_away(vp: Masked<'_>, me: &'static Record) {
     if me.in_place.get() || panicking() {
@@ -344,9 +354,10 @@ pub(crate) fn switch_away(vp: Masked<'_>, me: &'static Record) {
             vp.begin(next);
             if !ptr::eq(next, me) {
                 instruments::leave_for(next);
-                // SAFETY: `next` was queued, so it is suspended, and it was taken out by us alone. Nobody
-                // switches to `me` before this stack is left: this virtual processor is ours until then, and records move to
-                // others only from its run queue, at the next scheduling point.
+                // SAFETY: `next` was queued, so it is suspended, and only this thread took it out
+                // of the queue. No thread switches to `me` before this stack is left: the caller
+                // holds the virtual processor until then, and records move to others only from its
+                // run queue, at the next scheduling point.
                 unsafe { switch(me.context.as_ptr(), next.context.get()) };
             }
         }
@@ -362,14 +373,15 @@ fn switch_to_base(vp: Masked<'_>, me: &'static Record, chosen: Option<&'static R
     vp.current.set(None);
     let base = KernelThread::current().base.get();
     instruments::leave_for_base();
-    // SAFETY: the base suspended itself when it, or the microprocess before us, was switched to. For `me`: as above.
+    // SAFETY: the base suspended itself when it switched to this microprocess, or to one before it.
+    // For `me`: as above.
     unsafe { switch(me.context.as_ptr(), base) };
 }
 
-/// The microprocess that calls.
+/// The calling microprocess.
 ///
 /// # Panics
-/// There is none.
+/// The caller is not a microprocess.
 #[inline]
 pub(crate) fn current() -> &'static Record {
     let section = mask();
@@ -391,7 +403,7 @@ impl MicroprocessRef {
     /// The caller.
     ///
     /// # Panics
-    /// Called outside a microprocess.
+    /// The caller is not a microprocess.
     #[inline]
     pub(crate) fn current() -> Self {
         Self(current())
@@ -401,14 +413,14 @@ impl MicroprocessRef {
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WakeCause {
-    /// Somebody made the microprocess runnable.
+    /// The microprocess was made runnable.
     Woken,
     /// Its deadline passed first, or it was killed.
     TimedOut,
 }
 
-/// Voids a wake that is on its way for a wait that timed out: it must not end the next one. Not once others may wake `me` from that next one, or
-/// it would void theirs.
+/// Cancels a late wake for a wait that has timed out, so that it does not end the next wait. Call
+/// before others can wake `me` from that next wait: their wake would be cancelled, too.
 #[inline(always)]
 pub(crate) fn void_late_wake(me: &Record) {
     if me.timed_out.get() {
@@ -417,8 +429,8 @@ pub(crate) fn void_late_wake(me: &Record) {
     }
 }
 
-/// Marks `me` parked. From here on a waker on another virtual processor may post a wake, which this one handles
-/// after `me` has left its stack.
+/// Marks `me` parked. From here on a waker on another virtual processor may post a wake. This one
+/// handles it after `me` has left its stack.
 #[inline]
 pub(crate) fn prepare_to_park(
     vp: Masked<'_>,
@@ -467,7 +479,7 @@ pub(crate) fn sleep_until(deadline: Deadline) {
     kill_point::point();
 }
 
-/// Lets others of the same priority, and above, run first.
+/// Lets others of the same priority or above run first.
 #[inline]
 pub(crate) fn yield_now() {
     let section = mask_at_point();

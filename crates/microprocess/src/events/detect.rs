@@ -1,16 +1,18 @@
-//! Who notices that a holder sleeps (Blocked), and what is known of the host's scheduling.
+//! Which thread notices that a holder sleeps (Blocked), and what is known of the host's scheduling.
 //!
 //! | source | how it learns | needs | file |
 //! |---|---|---|---|
-//! | BPF | a program of ours runs inside the host's scheduler whenever a kernel thread of ours stops or goes on | `CAP_BPF`, `CAP_PERFMON` | `detect/observer` |
-//! | sentinel | next in line for the core, it runs when the holder does not | a pinned holder | `sentinel` |
-//! | monitor | looks from time to time | | `monitor` |
+//! | BPF | a BPF program runs inside the host's scheduler whenever a kernel thread of a runtime stops or continues | `CAP_BPF`, `CAP_PERFMON` | `detect/observer` |
+//! | sentinel | it is next in line for the core, so it runs when the holder does not | a pinned holder | `sentinel` |
+//! | monitor | checks at intervals | | `monitor` |
 //!
-//! All three end in [`take_from_sleeper`](crate::processor::taking::take_from_sleeper): a source says *when* to look; what is seen there, once more
-//! behind a claim, decides. The monitor looks in any case, rarely where another source does.
+//! All three end in [`take_from_sleeper`](crate::processor::taking::take_from_sleeper). A source
+//! says only *when* to check; the check there, repeated behind a claim, decides. The monitor always
+//! checks, but rarely if there is another source.
 //!
-//! Only the BPF source hears of what the host does to a thread that does not sleep: *Preempted* and *Resumed* of Paper 1, §3.1.2, for
-//! reasons that are the host's (another process wanted the core). They are counted, and who spins for such a thread stops.
+//! Only the BPF source learns what the host does to a thread that does not sleep: *Preempted* and
+//! *Resumed* of Paper 1, §3.1.2, for reasons of the host (another process wanted the core). They
+//! are counted, and a thread that spins for such a thread stops spinning.
 
 mod observer;
 mod program;
@@ -26,7 +28,7 @@ use crate::data::detection::Detection;
 use crate::processor::kernel_thread::KernelThread;
 use crate::processor::shared::Shared;
 
-/// What the host permits of what is wanted.
+/// The source that the host permits in place of the `wanted` one.
 pub(crate) fn settle(wanted: Detection) -> Detection {
     if wanted == Detection::Off {
         return wanted;
@@ -42,7 +44,8 @@ pub(crate) fn settle(wanted: Detection) -> Detection {
     }
 }
 
-/// The CPUs of the calling thread, beginning with the one it is on: processes that start side by side spread out.
+/// The CPUs of the calling thread, beginning with its present one, so that processes that start at
+/// the same time spread over them.
 pub(crate) fn allowed_cpus() -> Vec<usize> {
     let Ok(set) = affinity(ThreadId::current()) else { return Vec::new() };
     let mut cpus: Vec<usize> = set.iter().collect();
@@ -52,22 +55,23 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
     cpus
 }
 
-/// The observer that is to know the kernel threads of a runtime, where the host tells of them.
+/// The observer for the kernel threads of a runtime, if it uses the BPF source.
 pub(crate) fn observer_of(shared: &Shared) -> Option<&'static Observer> {
     if shared.detection == Detection::Bpf { Observer::made() } else { None }
 }
 
-/// Has the host tell of the calling kernel thread from now on.
+/// Makes the host report on the calling kernel thread from now on.
 pub(crate) fn enter(thread: &'static KernelThread, shared: &'static Shared) {
     observer_of(shared).inspect(|observer| observer.enlist(thread));
 }
 
-/// The calling kernel thread ends.
+/// Called when the calling kernel thread ends.
 pub(crate) fn leave(thread: &'static KernelThread, shared: &'static Shared) {
     observer_of(shared).inspect(|observer| observer.delist(thread));
 }
 
-/// Seats for the watchers of `count` virtual processors; `None` where the host gives too little.
+/// Seats for the watchers of `count` virtual processors; `None` if the host does not permit so
+/// many.
 pub(crate) fn take_seats(count: usize) -> Option<Vec<&'static Seat>> {
     let observer = Observer::get().ok()?;
     let mut seats = Vec::new();
@@ -83,7 +87,7 @@ pub(crate) fn take_seats(count: usize) -> Option<Vec<&'static Seat>> {
     Some(seats)
 }
 
-/// For the next runtime.
+/// Returns seats for use by the next runtime.
 pub(crate) fn give_back(seats: Vec<&'static Seat>) {
     if let Some(observer) = Observer::made() {
         seats.into_iter().for_each(|seat| observer.give_back(seat));

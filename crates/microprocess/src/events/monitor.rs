@@ -1,13 +1,17 @@
-//! The monitor: one kernel thread a runtime that is on no virtual processor.
+//! The monitor: one kernel thread for each runtime, which holds no virtual processor.
 //!
-//! * It is the clock of busy virtual processors: they look at timers only when told to.
+//! * It is the clock of busy virtual processors, which check their timers only when told to.
 //! * It ends time slices, and interrupts code that does not call the runtime (Preempted).
-//! * It looks for holders that sleep in the kernel (Blocked) where there is no sentinel, or where that one is late.
-//! * It ends kernel calls that are to end: it sends the signal for that again until whoever sleeps there has come back.
-//! * It calls back who came out of the kernel and does not call the runtime (Unblocked): such a thread runs beside the virtual processors.
+//! * It finds holders that sleep in the kernel (Blocked), if there is no sentinel or the sentinel
+//!   is late.
+//! * It interrupts system calls that must end, by a signal that it repeats until the sleeper has
+//!   returned.
+//! * It signals threads that returned from the kernel and do not call the runtime (Unblocked). Such
+//!   a thread runs beside the virtual processors.
 //!
-//! It sleeps while every virtual processor is idle, and looks now and then while somebody sleeps in the kernel meanwhile: who comes back
-//! from there and calls nobody shows it in no other way.
+//! It sleeps while every virtual processor is idle. If a microprocess sleeps in the kernel
+//! meanwhile, it checks at intervals: a thread that returns from the kernel and makes no call is
+//! not noticed in any other way.
 
 use kyocho_sys::clock::process_cpu_ns;
 use kyocho_sys::futex;
@@ -24,35 +28,36 @@ use crate::processor::taking::{Look, take_for_reserve, take_from_sleeper};
 use crate::processor::vp::{NEVER_NS, Vp, attention};
 use crate::schedule::preempt;
 
-/// How long a virtual processor that was told something gets to notice by itself, before it is interrupted.
+/// How long a virtual processor may take to notice an attention bit before it is interrupted.
 const PATIENCE_NS: u64 = 50_000;
-/// A microprocess that has run this long without a switch is not given that time.
+/// A microprocess that has run this long without a switch is interrupted at once.
 const HOG_NS: u64 = 1_000_000;
-/// How soon a busy virtual processor is looked at again after its holder was found asleep; each look that finds it
-/// awake doubles the time.
+/// How soon a busy virtual processor is checked again after its holder was found asleep. Each check
+/// that finds the holder awake doubles the time.
 const LOOK_MIN_NS: u64 = 50_000;
-/// The longest time between looks where there is no sentinel. Where there is one, a slice: on a core that other programs want, the
-/// sentinel may wait long for its turn.
+/// The longest time between checks without a sentinel. With one it is a slice: on a core that other
+/// programs want, the sentinel may wait long for its turn.
 const LOOK_MAX_NS: u64 = 1_000_000;
-/// When a kernel call that is to end is interrupted once more: soon, and then less and less often.
+/// When a system call that must end is interrupted again: soon, and then at growing intervals.
 const CALL_MIN_NS: u64 = 1_000_000;
 const CALL_MAX_NS: u64 = 250_000_000;
 
-/// When it interrupts the kernel calls that are to end again; the time between, which it doubles.
+/// When the system calls that must end are interrupted again, and the interval, which doubles.
 #[derive(Debug, Clone, Copy, Default)]
 struct Calls {
     next: Option<(u64, u64)>,
 }
 
 impl Calls {
-    /// There is a new one. However many there are, the others' time comes.
+    /// Called for a new such call. It does not delay the next interrupt of the others.
     fn begin(&mut self, now_ns: u64) {
         let soon_ns = now_ns + CALL_MIN_NS;
         let next_ns = self.next.map_or(soon_ns, |(next_ns, _)| next_ns.min(soon_ns));
         self.next = Some((next_ns, CALL_MIN_NS));
     }
 
-    /// Has `call` interrupt them, if it is time, which tells whether any is left; when to come back.
+    /// Runs `call`, if it is time, to interrupt them all; `call` returns whether any is left.
+    /// Returns when to come back.
     fn go_on(&mut self, now_ns: u64, call: impl FnOnce() -> bool) -> u64 {
         if let Some((next_ns, wait_ns)) = self.next
             && next_ns <= now_ns
@@ -71,41 +76,42 @@ const WITHOUT_SPARE_MAX: u32 = 4;
 /// What the monitor remembers of one virtual processor.
 #[derive(Debug, Clone, Copy, Default)]
 struct Watch {
-    /// Its count of switches, and since when it has not changed.
+    /// Its count of switches, and since when that has not changed.
     switches: u64,
     since_ns: u64,
-    /// When it was interrupted, and has not been seen to switch since.
+    /// When it was interrupted, if it has not switched since.
     interrupted_ns: Option<u64>,
-    /// When something was asked of it that it has not noticed.
+    /// Since when there is an attention bit that it has not noticed.
     asked_ns: Option<u64>,
-    /// Time between looks at its holder.
+    /// The interval between checks of its holder.
     look_ns: u64,
     /// Looks in a row that found the holder asleep and no spare.
     without_spare: u32,
     /// When it was last seen busy; 0 before.
     seen_ns: u64,
-    /// Whether it has stopped to answer.
+    /// Whether it has stopped answering.
     suspicion: Suspicion,
-    /// The time slice of what runs, where it is not [`SLICE_NS`].
+    /// The time slice of the running microprocess, if not [`SLICE_NS`].
     slice_ns: Option<u64>,
-    /// How often it switches, while others are idle.
+    /// How often it switches while others are idle.
     pace: Pace,
 }
 
-/// What to do about one virtual processor now, and when to look again.
+/// What to do about one virtual processor now, and when to check again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Decision {
-    /// Bits of attention to set.
+    /// Attention bits to set.
     tell: u32,
     interrupt: bool,
     look_ns: u64,
 }
 
 impl Watch {
-    /// Decides from what is seen of a busy virtual processor at `now_ns`.
+    /// Decides from the state of a busy virtual processor at `now_ns`.
     fn decide(&mut self, now_ns: u64, switches: u64, deadline_ns: u64, unnoticed: u32) -> Decision {
         if switches != self.switches || self.since_ns == 0 {
-            // The one switch after an interrupt came with it: what runs has had the time since.
+            // A single switch after an interrupt was caused by it. So the present microprocess has
+            // run since the interrupt.
             let with_it = self.interrupted_ns.take().filter(|_| switches == self.switches + 1);
             let since_ns = with_it.unwrap_or(now_ns);
             (self.switches, self.since_ns, self.asked_ns) = (switches, since_ns, None);
@@ -128,7 +134,7 @@ impl Watch {
         let is_hog = now_ns >= self.since_ns + HOG_NS;
         let patience_over = is_hog || now_ns >= asked_ns + PATIENCE_NS;
         if patience_over {
-            // Once more after another slice, should it not help.
+            // If the interrupt has no effect, it is repeated after another slice.
             (self.since_ns, self.asked_ns, self.interrupted_ns) = (now_ns, None, Some(now_ns));
             look_ns = look_ns.min(now_ns + slice_ns);
         } else {
@@ -157,9 +163,9 @@ impl Watch {
     }
 }
 
-/// The monitor's life.
+/// The body of the monitor.
 pub(crate) fn run(shared: &'static Shared) {
-    // The default would make every deadline 50 µs late. Refused: then it does.
+    // With the default slack every deadline would be 50 µs late. If refused, it is.
     let _late = set_timer_slack_ns(1);
     let longest_ns = match shared.detection {
         Detection::Off => None,
@@ -168,14 +174,14 @@ pub(crate) fn run(shared: &'static Shared) {
     };
     let monitor = &shared.monitor;
     let mut account = Account::default();
-    // Where the look for those who came out of the kernel goes on, and when.
+    // Where and when the search for threads that returned from the kernel continues.
     let (mut straggler, mut call_ns, mut call_wait_ns) = (0, 0, SLICE_NS);
     let mut watches = vec![Watch::default(); shared.vps().len()];
     let mut trials = Trials::new();
     let mut calls = Calls::default();
     loop {
         monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
-        // Before the look at anything that a poke may announce.
+        // Cleared before the check of anything that a request may announce.
         monitor.word.store(0, Ordering::SeqCst);
         if shared.stopping.load(Ordering::SeqCst) {
             return;
@@ -195,7 +201,8 @@ pub(crate) fn run(shared: &'static Shared) {
         }
         if longest_ns.is_some() && call_ns <= now_ns {
             straggler = shared.call_back_stragglers(straggler);
-            // Where nothing else runs nobody is kept waiting by who came back, and looks are all there is to do.
+            // If no virtual processor runs, a thread that returned delays no other, and checks are
+            // the only work left: they become rarer.
             let all_rest = shared.vps().iter().all(|vp| vp.rests());
             call_wait_ns = if all_rest { (call_wait_ns * 2).min(CALL_MAX_NS) } else { SLICE_NS };
             call_ns = now_ns + call_wait_ns;
@@ -209,7 +216,7 @@ pub(crate) fn run(shared: &'static Shared) {
     }
 }
 
-/// Looks after one virtual processor; when to look again.
+/// Serves one virtual processor; returns when to come back.
 fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Option<u64>) -> u64 {
     if vp.rests() {
         vp.reflect(false);
@@ -217,7 +224,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         return await_timers(vp, now_ns);
     }
     if vp.is_retired() {
-        // What runs there does not know, or unwound when it was told.
+        // The running microprocess may not know it yet, or was unwinding when it was told.
         vp.alert(attention::RECONSIDER);
     }
     let is_spent = now_ns < vp.shared().spent_until_ns.load(Ordering::SeqCst);
@@ -225,12 +232,13 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         vp.alert(attention::RANK);
     }
     if let Some(record) = vp.current.get().filter(|_| watch.seen_ns != 0) {
-        // All of the time since the last look: right on average.
+        // Counts the whole time since the last check: right on average.
         record.cpu_ns.fetch_add(now_ns.saturating_sub(watch.seen_ns), Ordering::Relaxed);
     }
     watch.seen_ns = now_ns;
-    // Where there is a sentinel, it gets the time from one look to the next: the kernel answers a look at a thread that is just
-    // falling asleep only once it has, and whoever waits for that answer is in the sentinel's way.
+    // If there is a sentinel, it has the time from one check to the next. For a thread that is just
+    // falling asleep, the kernel answers a check only once it sleeps. Waiting for that answer would
+    // delay the sentinel.
     let has_stopped = watch.switches == vp.counters.switches.get();
     let may_take = has_stopped || vp.shared().detection != Detection::Sentinel;
     if longest_ns.is_some() {
@@ -241,7 +249,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         now_ns + watch.next_look(is_taken, longest_ns)
     });
     if vp.bell.has_changed() {
-        // Reaps; what is urgent then gets the processor.
+        // The holder checks the words; a more urgent waiter then gets the virtual processor.
         vp.alert(attention::TIMERS);
     }
     let states = attention::IDLE
@@ -266,7 +274,8 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     decision.look_ns.min(look_ns).min(bell_ns)
 }
 
-/// Has one virtual processor share with those that are idle, if it is worth waking them; when to look again.
+/// Makes one virtual processor share with idle ones, if waking them is likely to pay. Returns when
+/// to come back.
 fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) -> u64 {
     let is_alone = vp.shared().idle.load(Ordering::Relaxed) == 0;
     if is_alone && !vp.rests() {
@@ -291,7 +300,8 @@ fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) ->
         Some(Spread::Soon) => vp.alert(attention::SPREAD),
         Some(Spread::Now) => {
             vp.alert(attention::SPREAD);
-            // What runs may not call us for a whole slice. Until it has shared, we come back.
+            // The running microprocess may not call the runtime for a whole slice. Until it has
+            // shared, the monitor comes back.
             vp.set_offered(true);
             preempt::interrupt(vp);
         }
@@ -299,7 +309,8 @@ fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) ->
     deaf_ns.min(again_ns.unwrap_or(NEVER_NS))
 }
 
-/// Tells a holder that stands aside that a timer is due; when to look again. An idle one knows by itself.
+/// Sets the timer bit for a holder that stands aside; an idle one wakes by itself. Returns when to
+/// come back.
 fn await_timers(vp: &'static Vp, now_ns: u64) -> u64 {
     let deadline_ns =
         if vp.is_idle() { NEVER_NS } else { vp.next_deadline_ns.load(Ordering::SeqCst) };

@@ -5,10 +5,12 @@ use core::fmt;
 use crate::processor::shared::Shared;
 use crate::schedule;
 
-/// Says that a kernel thread of no runtime will wake somebody: while one exists, waiting for that is no deadlock.
+/// Announces that a kernel thread outside any runtime will wake a microprocess. While such a value
+/// exists, a wait is not reported as a deadlock.
 ///
-/// Such a thread may call whatever does not wait: it may unpark, release, notify, and send where there is room. A runtime in
-/// which everybody waits for it looks stuck from inside; this tells otherwise.
+/// Such a thread may make every call that does not wait: it may unpark, release, notify, and send
+/// if there is room. If all microprocesses wait for it, the runtime would otherwise report a
+/// deadlock.
 ///
 /// ```
 /// use kyocho_microprocess::{Outside, channel, run};
@@ -38,10 +40,10 @@ impl fmt::Debug for Outside {
 }
 
 impl Outside {
-    /// Makes the promise to the caller's runtime; it may be dropped on any kernel thread.
+    /// Announces that to the caller's runtime. The value may be dropped on any kernel thread.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn expect() -> Self {
         let section = schedule::mask();
         let shared = section.vp.shared();
@@ -147,7 +149,7 @@ mod tests {
             Runtime::builder().virtual_processors(1).build().run(main)
         });
         let outside: Outside = told.recv().unwrap();
-        // However long it waits: nothing ends it before this.
+        // However long it waits, nothing ends the wait before this.
         drop(outside);
         let deadlock = run.join().unwrap();
         assert_eq!(deadlock.unwrap_err().waiting.len(), 1);

@@ -1,24 +1,28 @@
-//! The sentinel: a kernel thread that notices when the holder of a virtual processor sleeps in the kernel.
+//! The sentinel: a kernel thread that notices when the holder of a virtual processor sleeps in the
+//! kernel.
 //!
-//! A thread of the host's lowest class, pinned to the core of the virtual processor. The host runs it when nobody else wants the
-//! core, that is: at the very moment when the holder stops in the kernel. It then looks
-//! whether the holder sleeps, and wakes a spare thread, which takes the processor. While the holder runs, the sentinel
-//! gets a few thousandths of the core; while the virtual processor is idle, it sleeps.
+//! It is a thread of the host's lowest class, pinned to the core of the virtual processor. The host
+//! runs it when no other thread wants the core, so it runs as soon as the holder stops in the
+//! kernel. It then checks whether the holder sleeps, and wakes a spare thread, which takes the
+//! virtual processor. While the holder runs, the sentinel gets a few thousandths of the core; while
+//! the virtual processor is idle, it sleeps.
 //!
 //! # No critical section in the lowest class
-//! The host may keep a thread of the lowest class off its core at any time, and for seconds, and only a privileged process may put
-//! such a thread back among everybody. So the sentinel never claims: it takes a spare from the pool, *nominates* it, and wakes it. The
-//! spare is of the usual class; it claims, looks, and holds the processor itself, or goes back into the pool.
+//! The host may keep a thread of the lowest class off its core at any time, for seconds. Only a
+//! privileged process may raise such a thread to the normal class again. So the sentinel never
+//! claims. It takes a spare from the pool, *nominates* it, and wakes it. The spare is of the normal
+//! class. It claims and checks, and then holds the virtual processor itself or returns to the pool.
 //!
 //! ```text
 //!   nomination:  NONE ── sentinel ──► PENDING ── spare ──┬─ the holder slept ──► TAKEN
 //!                  ▲                                     └─ it did not ────────► REFUSED
 //!                  └──────────────── sentinel ──────────────────────────────────────┘
 //! ```
-//! A sentinel that is kept off its core in the middle of a nomination keeps one spare from the pool, and nobody from a processor.
+//! A sentinel that is kept off its core in the middle of a nomination occupies one spare, but
+//! delays no virtual processor.
 //!
-//! The paper's kernel upcalls at the moment of sleep (§3.1.2). Linux offers no such upcall to an unprivileged program; being
-//! the next one in line for the core comes close.
+//! The paper's kernel makes the upcall at the moment of sleep (§3.1.2). Linux offers no such upcall
+//! to an unprivileged program; a thread that is next in line for the core comes close.
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
@@ -33,24 +37,25 @@ use crate::processor::taking::sleeps;
 use crate::processor::vp::Vp;
 use crate::protocol::pause::pause;
 
-/// How often an idle virtual processor is looked at before the sentinel sleeps: some 20 µs.
+/// How often an idle virtual processor is checked before the sentinel sleeps: some 20 µs.
 const IDLE_LOOKS: u32 = 40;
 
-/// Looks that find nothing before the sentinel of a holder that the host knows to be urgent, or nice, pauses, and for how long.
+/// How many checks may find nothing before the sentinel pauses, and for how long. Only for a holder
+/// whose priority the host knows to be above or below normal.
 const LOOKS: u32 = 4;
 const PAUSE_NS: u64 = 250_000;
 
-/// Where the sentinel of `vp` starts: it puts itself on the core, below everybody.
+/// The start of the sentinel of `vp`: it pins itself to the core and enters the lowest class.
 pub(crate) fn start(vp: &'static Vp) {
     let me = ThreadId::current();
-    // On another core or in a higher class it still works: later, or at the cost of more CPU time.
+    // On another core or in a higher class it still works, with more delay or more CPU time.
     let _any_class = set_class(me, Class::Idle);
     let _longer = set_timer_slack_ns(1);
     vp.sentinel.tid.store(me.number(), Ordering::Release);
     run(vp);
 }
 
-/// Follows `vp` to the CPU it is pinned to.
+/// Follows `vp` to the CPU to which that is pinned.
 fn follow(vp: &'static Vp, cpu: &mut usize) {
     if *cpu != vp.cpu() && vp.cpu() != ANY_CPU {
         *cpu = vp.cpu();
@@ -58,7 +63,7 @@ fn follow(vp: &'static Vp, cpu: &mut usize) {
     }
 }
 
-/// The sentinel's life.
+/// The body of the sentinel.
 fn run(vp: &'static Vp) {
     let shared = vp.shared();
     let asleep = &vp.sentinel.asleep;
@@ -68,9 +73,9 @@ fn run(vp: &'static Vp) {
         if !vp.rests() {
             idle_looks = 0;
             match vp.sentinel.nomination.load(Ordering::Acquire) {
-                // The spare will say.
+                // The spare has not answered yet.
                 nomination::PENDING => {}
-                // It has left the core, or this thread would not run.
+                // The spare has left the core, or the sentinel would not run.
                 nomination::TAKEN if nominate(vp, Expected::Asleep) => vain_looks = 0,
                 _ if nominate(vp, Expected::Nothing) => vain_looks = 0,
                 _ => vain_looks += 1,
@@ -92,15 +97,17 @@ fn run(vp: &'static Vp) {
     }
 }
 
-/// What a look would find, most likely.
+/// What a check is expected to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Nothing,
-    /// The holder sleeps: a look before the claim would say so, and take as long as the one behind it, some 2 µs.
+    /// The holder sleeps. A check before the claim would only repeat the one behind it, at some 2
+    /// µs.
     Asleep,
 }
 
-/// Nominates a spare thread to take `vp` if its holder seems to sleep; whether it did. By the sentinel.
+/// Nominates a spare thread to take `vp`, if the holder seems to sleep; returns whether it did.
+/// Called by the sentinel.
 fn nominate(vp: &'static Vp, expected: Expected) -> bool {
     let outcome = &vp.sentinel.nomination;
     outcome.store(nomination::NONE, Ordering::Relaxed);

@@ -1,7 +1,8 @@
-//! Short locks between virtual processors, which cost a load while one alone is awake.
+//! Short locks between virtual processors. While only one of them is awake, such a lock costs a
+//! load.
 //!
-//! **Invariant:** a holder has events masked (or belongs to no runtime), so no preemption of ours delays it, and
-//! it neither suspends nor allocates before the release.
+//! **Invariant:** a holder of such a lock has events masked, or is a thread outside any runtime. So
+//! the runtime never preempts it, and it neither suspends nor allocates before the release.
 
 #![expect(unsafe_code, reason = "a lock around a cell")]
 
@@ -15,10 +16,10 @@ use crate::processor::vp::Vp;
 use crate::protocol::bias::Bias;
 use crate::protocol::pause::let_others_run;
 
-/// Attempts before the kernel is asked to run somebody else: the holder may have lost its core.
+/// Attempts before other threads are allowed to run: the holder may have lost its core.
 const SPINS: u32 = 200;
 
-/// Whom the short locks are biased towards.
+/// The bias of the short locks.
 static BIAS: Bias<Vp> = Bias::new();
 
 /// Whether locks are taken: see [`bias`](crate::protocol::bias).
@@ -27,17 +28,18 @@ pub(crate) fn is_needed() -> bool {
     BIAS.is_revoked()
 }
 
-/// `vp` wakes: from here on it may enter sections. By its holder, in none.
+/// `vp` wakes: from now on it may enter sections. Call as its holder, outside sections.
 pub(crate) fn wake(vp: &'static Vp) {
     BIAS.enter(vp, barrier::everywhere);
 }
 
-/// `vp` falls asleep, or ends: it enters no section before it wakes. By its holder, in none.
+/// `vp` falls asleep or ends: it enters no section before it wakes. Call as its holder, outside
+/// sections.
 pub(crate) fn rest(vp: &'static Vp) {
     BIAS.leave(vp);
 }
 
-/// Kernel threads of no runtime call us: from now on locks exclude, for good.
+/// A kernel thread outside any runtime calls the runtime: locks are taken from now on, for good.
 #[cold]
 pub(crate) fn require() {
     BIAS.enter_for_good(barrier::everywhere);
@@ -86,20 +88,20 @@ impl SpinLock {
         }
     }
 
-    /// Lets the next one in.
+    /// Releases the lock.
     #[inline]
     pub(crate) fn release(&self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
-/// A value behind a lock that is always taken: for what several runtimes share.
+/// A value behind a lock that is always taken, for data that several runtimes share.
 pub(crate) struct AlwaysLock<T> {
     lock: SpinLock,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock lets one thread at a time to the value.
+// SAFETY: the lock admits one thread at a time to the value.
 unsafe impl<T: Send> Sync for AlwaysLock<T> {}
 
 /// Access to the value of an [`AlwaysLock`].
@@ -110,7 +112,7 @@ impl<T> AlwaysLock<T> {
         Self { lock: SpinLock::new(), value: UnsafeCell::new(value) }
     }
 
-    /// Takes the lock. Events must be masked, or the caller be of no runtime.
+    /// Takes the lock. Events must be masked, or the caller must be outside any runtime.
     pub(crate) fn acquire(&self) -> AlwaysGuard<'_, T> {
         self.lock.contend();
         AlwaysGuard(self)

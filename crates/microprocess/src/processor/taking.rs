@@ -1,20 +1,23 @@
-//! Blocked: taking the virtual processor from a kernel thread that sleeps in the kernel.
+//! Blocked: takes the virtual processor from a kernel thread that sleeps in the kernel.
 //!
-//! # No stale observation takes a processor
+//! # No virtual processor is taken on a stale observation
 //! ```text
 //!   taker                                         holder
 //!   puts a claim into its vp word  ────────────►  from here on, a call into the runtime waits for the outcome,
 //!                                                 and a restartable sequence is refused
 //!   sees it asleep, mask clear, pc in no sequence
-//!   makes the loss final, or takes the claim back
+//!   makes the loss final, or withdraws the claim
 //! ```
-//! The look proves that no section was entered, and no restartable sequence begun, before the claim was seen, and not left
-//! yet: inside them the mask would be set, or the pc inside the sequence. What the holder does after the look
-//! begins with a look at the claim. The kernel answers only with the state of a thread that is off the CPU, under the lock
-//! of its run queue, so the stores it made before are visible to us and our claim will be to it.
+//! Suppose the holder had entered a section, or begun a restartable sequence, before it saw the
+//! claim. As long as it has not left it, the mask is set or the pc is in the sequence, and the
+//! check finds that. Whatever the holder does after the check begins by reading the claim. The
+//! kernel reports the state only of a thread that is off the CPU, under the lock of its run queue.
+//! So the thread's earlier stores are visible to the taker, and the claim will be visible to the
+//! thread.
 //!
-//! A claim delays a holder that runs, so the watchers look before they claim as well. A thread that comes back from the kernel does
-//! not: it runs on the holder's core, so the holder does not. Nor does a sentinel whose last spare has left the core again.
+//! A claim delays a holder that runs, so monitor and watchers also check before they claim. A
+//! thread that returns from the kernel claims at once: it runs on the holder's core, so the holder
+//! does not run. So does a sentinel's spare if the last spare has left the core again.
 #![expect(unsafe_code, reason = "stands for a holder that sleeps")]
 
 use kyocho_arch::restartable;
@@ -31,7 +34,8 @@ use crate::processor::trace::What;
 use crate::processor::vp::{Masked, Vp};
 use crate::protocol::claim::exclusively;
 
-/// Takes `vp` for the calling thread, which was nominated; whether it holds it now. If not, the thread is in the pool.
+/// Takes `vp` for the calling thread, which was nominated; returns whether it holds it now. If not,
+/// the thread is in the pool.
 pub(crate) fn accept(vp: &'static Vp, spare: &'static KernelThread) -> bool {
     let is_taken = take_for(vp, spare);
     let outcome = if is_taken { nomination::TAKEN } else { nomination::REFUSED };
@@ -96,7 +100,8 @@ pub(crate) fn take_for_reserve(vp: &'static Vp) -> bool {
     true
 }
 
-/// Takes `vp` for `heir`, the calling thread, which holds none, if the holder sleeps in the kernel with events unmasked.
+/// Takes `vp` for `heir`, the calling thread, if the holder sleeps in the kernel with events
+/// unmasked. `heir` holds no virtual processor.
 pub(crate) fn take_for(vp: &'static Vp, heir: &'static KernelThread) -> bool {
     let taken = exclusively(&vp.taking, || take(vp)).is_some();
     if taken {
@@ -105,12 +110,12 @@ pub(crate) fn take_for(vp: &'static Vp, heir: &'static KernelThread) -> bool {
     taken
 }
 
-/// Where `holder` sleeps in the kernel, if it may lose its processor there.
+/// Where `holder` sleeps in the kernel, if it may lose its virtual processor there.
 pub(crate) fn sleeps(holder: &KernelThread) -> Option<Asleep> {
     holder.asleep().filter(|asleep| !restartable::contains(asleep.pc))
 }
 
-/// Takes `vp` from its holder, if that one sleeps, and leaves it to the caller to give.
+/// Takes `vp` from its holder, if that sleeps. The caller then gives it to another thread.
 fn take(vp: &'static Vp) -> Option<()> {
     #[cfg(test)]
     tests::note_taker();
@@ -127,7 +132,7 @@ fn take(vp: &'static Vp) -> Option<()> {
     record.bound.set(Some(holder));
     record.special.set(true);
     holder.registers.set(Registers { instruction: seen.pc, stack: seen.sp });
-    // SAFETY: its holder sleeps, and the claim keeps it from everything.
+    // SAFETY: its holder sleeps, and the claim keeps it from using `vp`.
     unsafe { Masked::assume(vp) }.own().blocked.set(Some(record));
     holder.running.set(Some(record));
     holder.strand(true);
@@ -136,7 +141,7 @@ fn take(vp: &'static Vp) -> Option<()> {
     vp.shared().enter_kernel();
     holder.lose();
     if record.orders.ends_calls() {
-        // They came before the sleep, and the signal may have come before the call.
+        // The orders came before the sleep, and their signal may have arrived before the call.
         end_call(record);
     }
     Some(())

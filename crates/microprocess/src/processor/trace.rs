@@ -5,8 +5,9 @@
 //!                               newest CAPACITY moments; older ones are overwritten and counted
 //! ```
 //!
-//! Off, it costs nothing: `Vp::begin` looks closer once in so many switches anyway, and at every one while a
-//! timeline is recorded. On, some 30 ns a switch, most of it the clock.
+//! When off, it costs nothing: `Vp::begin` leaves its fast path once in so many switches anyway,
+//! and while a timeline is recorded it leaves it at every switch. When on, it costs some 30 ns for
+//! each switch, most of it for the clock.
 
 use core::error::Error;
 use core::fmt;
@@ -32,19 +33,19 @@ use crate::processor::shared::{self, Shared};
 #[repr(u8)]
 #[non_exhaustive]
 pub enum What {
-    /// A microprocess got the virtual processor.
+    /// A microprocess began to run on the virtual processor.
     Runs,
-    /// The virtual processor fell idle.
+    /// The virtual processor became idle.
     Idles,
-    /// What ran sleeps in the kernel.
+    /// The running microprocess sleeps in the kernel.
     Blocked,
-    /// It came back from there.
+    /// A microprocess returned from a sleep in the kernel.
     Unblocked,
-    /// What ran was stopped in code that does not call us.
+    /// The running microprocess was stopped in code that does not call the runtime.
     Preempted,
-    /// A pooled kernel thread got the virtual processor.
+    /// A kernel thread of the pool received the virtual processor.
     Resumed,
-    /// Somebody changed the orders or the priority of a microprocess.
+    /// The orders or the priority of a microprocess were changed.
     Changed,
 }
 
@@ -52,23 +53,23 @@ pub enum What {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Moment {
-    /// When, in nanoseconds on the monotonic clock.
+    /// The time, in nanoseconds on the monotonic clock.
     pub at_ns: u64,
     /// The virtual processor, numbered across the runtimes of the address space.
     pub virtual_processor: usize,
-    /// What.
+    /// What happened.
     pub what: What,
-    /// The microprocess it happened to; 0 where it happened to none.
+    /// The id of the microprocess concerned; 0 if there is none.
     pub id: u64,
-    /// Its name then.
+    /// Its name at that time.
     pub name: Option<String>,
 }
 
-/// What was recorded of an address space.
+/// A recording of one address space.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Timeline {
-    /// The number of its process.
+    /// The process number.
     pub process: u32,
     /// When recording began and ended, in nanoseconds on the monotonic clock.
     pub from_ns: u64,
@@ -76,13 +77,13 @@ pub struct Timeline {
     pub to_ns: u64,
     /// How many virtual processors there were.
     pub virtual_processors: usize,
-    /// What happened, in order of time.
+    /// The moments, in order of time.
     pub moments: Vec<Moment>,
-    /// Moments that newer ones overwrote.
+    /// The number of moments that newer ones overwrote.
     pub dropped: u64,
 }
 
-/// A timeline is being recorded already.
+/// The error of [`start`]: a timeline is being recorded already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Busy;
@@ -95,13 +96,15 @@ impl fmt::Display for Busy {
 
 impl Error for Busy {}
 
-/// The most moments of a timeline, the newest: they fit in one reply of the control socket.
+/// The most moments of a timeline; the newest are kept. They fit in one reply of the control
+/// socket.
 const MOMENTS_MAX: usize = 300_000;
 
-/// Since when a timeline is being recorded, if one is.
+/// The start of the present recording, if there is one.
 static RECORDING: Mutex<Option<u64>> = Mutex::new(None);
 
-/// Records what happens in this address space from now on, until [`stop`]. From any kernel thread; takes 4 MiB a virtual processor, once.
+/// Records what happens in this address space from now on, until [`stop`]. May be called from any
+/// kernel thread. The first recording takes 4 MiB for each virtual processor.
 ///
 /// # Errors
 /// A timeline is being recorded already.
@@ -121,14 +124,15 @@ fn watch(shared: &'static Shared) {
     }
 }
 
-/// A runtime starts: it is part of what is being recorded.
+/// Adds a runtime that starts to the present recording, if there is one.
 pub(crate) fn join(shared: &'static Shared) {
     if RECORDING.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
         watch(shared);
     }
 }
 
-/// Ends the recording; what was recorded of the runtimes that run. Empty if nothing was being recorded.
+/// Ends the recording; returns what was recorded of the runtimes that run now. Empty if there was
+/// no recording.
 #[must_use]
 pub fn stop() -> Timeline {
     let mut recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,29 +157,31 @@ pub fn stop() -> Timeline {
     timeline
 }
 
-/// What `record` is called in a ring.
+/// The id and the name of `record`, for a ring.
 fn identity(record: Option<&'static Record>) -> (u64, crate::processor::record::Name) {
     record.map_or((0, crate::processor::record::Name::NONE), |record| {
         (record.id(), record.name.get())
     })
 }
 
-/// Names the file that the timeline of the whole run goes to, in Chrome's format.
+/// The environment variable that names a file for the timeline of the whole run, in Chrome's
+/// format.
 const FILE_VARIABLE: &str = "KYOCHO_TRACE";
 
 static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
 
-/// Records from the first runtime on if the environment asks for it; [`write_file`] ends that.
+/// Begins a recording if the environment asks for one; [`write_file`] ends it.
 pub(crate) fn start_if_wanted() {
     let wanted = || std::env::var_os(FILE_VARIABLE).map(PathBuf::from);
     if FILE.get().is_none() && FILE.get_or_init(wanted).is_some() {
-        // Asked from outside as well: then that one decides when it ends.
+        // If a recording was requested from outside as well, that request decides when it ends.
         let _recorded_anyway = start();
         kyocho_sys::at_exit::call(write_file);
     }
 }
 
-/// Writes what was recorded for the environment's sake. A runtime is about to end, or the process.
+/// Writes the recording that the environment asked for. Called when a runtime or the process is
+/// about to end.
 pub(crate) fn write_file() {
     let Some(Some(path)) = FILE.get() else { return };
     let timeline = stop();

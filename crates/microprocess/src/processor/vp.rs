@@ -1,18 +1,20 @@
 //! Virtual processors: what a kernel thread must hold to run microprocesses.
 //!
-//! A virtual processor is a role, not a thread. Its run queue, timers and free slots are touched only by its *holder*,
-//! with events masked, so they need no lock and no atomic instruction. Everybody else has two ways in:
+//! A virtual processor is a role, not a thread. Only its *holder* uses its run queue, timers and
+//! free slots, with events masked. So they need no lock and no atomic instruction. All other
+//! threads have two ways to reach it:
 //!
 //! ```text
-//!   anybody ── post ──► inbox (lock-free stack of records) ─┐
-//!   monitor, kernel ──► attention (bits) ◄──────────────────┘ loaded at every scheduling point
+//!   any thread ── post ──► inbox (lock-free stack of records) ─┐
+//!   monitor, kernel ─────► attention (bits) ◄──────────────────┘ loaded at every scheduling point
 //! ```
 //!
-//! **Invariant:** nothing allocates or frees while events are masked: a microprocess of this very virtual processor, preempted
-//! inside the allocator, might hold its lock.
+//! **Invariant:** nothing allocates or frees while events are masked. A microprocess of this
+//! virtual processor may have been preempted inside the allocator, and hold its lock.
 //!
-//! **Invariant:** `attention` holds exactly [`IDLE`](attention::IDLE) while the holder sleeps for want of work; whoever clears the bit
-//! wakes the holder. Another holder touches what is the sleeping one's only under a [claim](ClaimedIdle).
+//! **Invariant:** `attention` holds exactly [`IDLE`](attention::IDLE) while the holder sleeps
+//! because it has no work. The thread that clears the bit wakes the holder. Another holder uses
+//! data of the sleeping one only under a [claim](ClaimedIdle).
 #![expect(
     unsafe_code,
     reason = "follows pointers to records and kernel threads, which live for ever"
@@ -58,70 +60,72 @@ pub(crate) use home::Home;
 pub(crate) use idle::ClaimedIdle;
 pub(crate) use masked::{Masked, Own};
 
-/// What `bits` of attention say of the time slice of what runs.
+/// What the attention `bits` say of the time slice of the running microprocess.
 pub(crate) fn slice(bits: u32) -> Slice {
     if bits & attention::PREEMPT != 0 { Slice::Over } else { Slice::Left }
 }
 
-/// Stands for "no deadline".
+/// Means "no deadline".
 pub(crate) const NEVER_NS: u64 = u64::MAX;
 
-/// Nobody told by the host watches the virtual processor.
+/// The virtual processor has no watcher.
 pub(crate) const NO_SEAT: u32 = u32::MAX;
 
-/// A busy virtual processor looks for completed I/O once in so many switches; an idle one at once, one
-/// with a microprocess that does not switch at the end of its slice.
+/// A busy virtual processor checks for completed I/O once in this many switches. An idle one does
+/// so at once. If its microprocess does not switch, it does so at the end of the slice.
 const SWITCHES_PER_REAP: u64 = 64;
 
-/// A virtual processor. Lives for ever.
+/// A virtual processor. Never freed.
 #[repr(C, align(128))]
 pub(crate) struct Vp {
-    // Written by the holder, read by everybody.
+    // Written by the holder, read by any thread.
     pub(crate) current: Current,
-    /// The holder's.
+    /// Used by the holder.
     own: HolderOnly<Own>,
     pub(crate) counters: Counters,
     pub(crate) trace: Trace,
-    // Everybody's.
+    // Used by any thread.
     pub(crate) index: usize,
     shared: AtomicPtr<Shared>,
     pub(crate) holder: AtomicPtr<KernelThread>,
-    /// No later than the earliest timer.
+    /// Not later than the earliest timer.
     pub(crate) next_deadline_ns: AtomicU64,
     pub(crate) attention: AtomicU32,
     inbox: Inbox<Record>,
-    /// Serialises those who would take the processor from its holder.
+    /// Set by a thread that is taking the virtual processor; there is one at a time.
     pub(crate) taking: AtomicBool,
-    /// How many look at its holder to interrupt it.
+    /// How many threads are looking at its holder, to interrupt it.
     pub(crate) looking: AtomicU32,
-    /// Runs nobody: see [`set_concurrency`](crate::set_concurrency()).
+    /// Whether it is retired, and runs nothing: see [`set_concurrency`](crate::set_concurrency()).
     retired: AtomicBool,
-    /// 1 once the last holder has left for good.
+    /// 1 after the last holder has left for good.
     pub(crate) stopped: AtomicU32,
     port: AtomicPtr<Port>,
     cpu: AtomicUsize,
-    /// Kernel threads that wait for this one, or for any.
+    /// Kernel threads that wait for this virtual processor, or for any.
     pub(crate) pool: Pool,
-    /// Threads on their way into the pool.
+    /// Kernel threads on their way into the pool.
     pub(crate) starting: AtomicU32,
     pub(crate) sentinel: Sentinel,
-    /// The number of its watcher's seat; [`NO_SEAT`] without one.
+    /// The index of its watcher's seat; [`NO_SEAT`] without a watcher.
     pub(crate) seat: AtomicU32,
-    /// Whether the monitor is to be called when somebody comes to wait here while others are idle; it may come by itself.
+    /// Whether the monitor is to be called when a microprocess begins to wait here while others are
+    /// idle. If not set, the monitor comes by itself.
     offers: AtomicBool,
-    /// Somebody has come since it looked last.
+    /// Whether a microprocess has begun to wait here since the monitor's last check.
     offered: AtomicBool,
-    /// Its place among those that are awake.
+    /// Its membership among the virtual processors that are awake.
     presence: Presence<Self>,
-    /// Its place among those of all processes.
+    /// Its entry among those of all processes.
     pub(crate) listing: Listing,
-    /// Where other processes ring.
+    /// The bell that other processes ring.
     pub(crate) bell: Bell,
     /// What the host was told of it.
     pub(crate) reflected: Reflected,
 }
 
-// SAFETY: cells are reached through `Masked` alone, which the holder has; the rest is atomic.
+// SAFETY: cells are reached only through `Masked`, which only the holder has. Everything else is
+// atomic.
 unsafe impl Sync for Vp {}
 
 impl fmt::Debug for Vp {
@@ -141,10 +145,12 @@ impl Member for Vp {
     }
 }
 
-/// What kernel threads of no runtime seem to hold: it owns no record, so all they do is post.
+/// The virtual processor that threads outside any runtime seem to hold. It owns no record, so all
+/// they do is post.
 pub(crate) static FOREIGN: Vp = Vp::new(usize::MAX, ptr::null_mut());
 
-/// A virtual processor takes ids in blocks, so that they are unique in the address space and yet small. The first of each block is not used.
+/// A virtual processor takes ids in blocks, so that they are unique in the address space and still
+/// small. The first id of each block is not used.
 const IDS_PER_BLOCK: u64 = 1024;
 static NEXT_ID_BLOCK: AtomicU64 = AtomicU64::new(0);
 
@@ -216,12 +222,12 @@ impl Vp {
         self.cpu.load(Ordering::Relaxed)
     }
 
-    /// Where its holders are pinned to from now on. The present one follows when it gives way.
+    /// Sets the CPU to which its holders are pinned. The present one moves when it next gives way.
     pub(crate) fn move_to(&self, cpu: usize) {
         self.cpu.store(cpu, Ordering::Relaxed);
     }
 
-    /// A waiting kernel thread, of its own pool if there is one.
+    /// A spare kernel thread from its own pool, or from another one of the runtime.
     pub(crate) fn take_spare(&self) -> Option<&'static KernelThread> {
         let others = || self.shared().vps().iter().find_map(|vp| vp.pool.take());
         self.pool.take().or_else(others)
@@ -230,29 +236,30 @@ impl Vp {
     /// Its runtime.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     #[inline]
     pub(crate) fn shared(&self) -> &'static Shared {
         let shared = self.shared.load(Ordering::Relaxed);
-        // SAFETY: null for `FOREIGN` alone, otherwise a runtime's shared part, which lives for ever.
+        // SAFETY: null only for `FOREIGN`, otherwise the shared part of a runtime, which is never
+        // freed.
         unsafe { shared.as_ref() }
             .expect("this works inside a microprocess only: see `kyocho_microprocess::run`")
     }
 
-    /// Whether it and `other` belong to one runtime.
+    /// Whether it and `other` belong to the same runtime.
     #[inline]
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         self.shared.load(Ordering::Relaxed) == other.shared.load(Ordering::Relaxed)
     }
 
-    /// What everybody may read of its run queue, or leave there.
+    /// The part of its run queue that any thread may read or write.
     #[inline]
     pub(crate) fn queue_control(&self) -> &QueueControl {
-        // SAFETY: these are atomics.
+        // SAFETY: all of it is atomic.
         unsafe { self.own.get_shared() }.queue.control()
     }
 
-    /// Whether it stands for kernel threads that belong to no runtime.
+    /// Whether it stands for kernel threads outside any runtime.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
         ptr::eq(self, &raw const FOREIGN)
@@ -261,7 +268,7 @@ impl Vp {
     /// The microprocess that runs on it.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     #[inline]
     pub(crate) fn running(&self) -> &'static Record {
         self.current
@@ -269,14 +276,14 @@ impl Vp {
             .expect("this works inside a microprocess only: see `kyocho_microprocess::run`")
     }
 
-    /// Its I/O port, once something opened one.
+    /// Its I/O port, once one was opened.
     #[inline]
     pub(crate) fn port(&self) -> Option<&'static Port> {
-        // SAFETY: null or set by `attach_port` to one that lives for ever.
+        // SAFETY: null, or set by `attach_port` to a port that is never freed.
         unsafe { self.port.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Makes `port` this virtual processor's, unless it has one; returns the one it has now.
+    /// Gives `port` to this virtual processor, unless it has one; returns the one it has now.
     pub(crate) fn attach_port(&self, port: &'static Port) -> &'static Port {
         if self.port().is_none() {
             self.port.store(ptr::from_ref(port).cast_mut(), Ordering::Release);
@@ -284,14 +291,14 @@ impl Vp {
         self.port().unwrap_or(port)
     }
 
-    /// Takes the port away from a virtual processor that has stopped.
+    /// Removes the port of a virtual processor that has stopped.
     pub(crate) fn detach_port(&self) -> Option<&'static Port> {
         let port = self.port();
         self.port.store(ptr::null_mut(), Ordering::Release);
         port
     }
 
-    // ----- from outside ------------------------------------------------------------------------
+    // ----- called from outside -----------------------------------------------------------------
 
     /// Puts what is asked of a record into the inbox; if that is closed, into that of its home.
     pub(crate) fn receive(&self, link: Link<Record>) {
@@ -301,7 +308,8 @@ impl Vp {
         }
         self.alert(attention::INBOX);
         if record.effective_level() > Priority::NORMAL.level() {
-            // It may outrank what runs there: the monitor sees to it that it is noticed, and that the host knows.
+            // It may outrank the running microprocess. The monitor makes sure that it is noticed,
+            // and informs the host.
             self.reflected.announce(record.effective_level());
             self.shared().monitor.poke();
         }
@@ -326,7 +334,8 @@ impl Vp {
         }
     }
 
-    /// Whether something came up since `attention` was served; a kill that is still to come does not count.
+    /// Whether a bit was set since `attention` was served. A kill that has not taken effect does
+    /// not count.
     #[inline]
     pub(crate) fn wants_more(&self) -> bool {
         self.attention.load(Ordering::Relaxed) & !attention::ORDERS != 0
@@ -334,11 +343,11 @@ impl Vp {
 
     /// The kernel thread that holds it, or held it last.
     pub(crate) fn holder(&self) -> &'static KernelThread {
-        // SAFETY: set before the runtime starts, to records that live for ever.
+        // SAFETY: set before the runtime starts, to records that are never freed.
         unsafe { &*self.holder.load(Ordering::Acquire) }
     }
 
-    /// Looks at its holder, whose record and descriptors stay as they are meanwhile: see
+    /// Calls `look` with its holder, whose record and descriptors stay valid meanwhile: see
     /// [`join_finished`](Shared::join_finished).
     pub(crate) fn look_at_holder<T>(&self, look: impl FnOnce(&'static KernelThread) -> T) -> T {
         self.looking.fetch_add(1, Ordering::SeqCst);
@@ -347,7 +356,7 @@ impl Vp {
         seen
     }
 
-    /// Whether it runs nobody: what becomes runnable here is sent on.
+    /// Whether it is retired: microprocesses that become runnable here are sent elsewhere.
     #[inline]
     pub(crate) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
@@ -357,17 +366,17 @@ impl Vp {
         self.retired.store(retired, Ordering::SeqCst);
     }
 
-    /// Whether it has nothing to do and may be given something.
+    /// Whether it has nothing to do and may be given work.
     fn is_free(&self) -> bool {
         self.is_idle() && !self.is_retired()
     }
 
-    /// Whether the holder sleeps for want of work, and nobody is about to wake it.
+    /// Whether the holder sleeps because it has no work, and no thread is about to wake it.
     pub(crate) fn is_idle(&self) -> bool {
         attention::is_idle(self.attention.load(Ordering::SeqCst))
     }
 
-    /// Whether the holder sleeps, masked but in no section: for want of work, or because it stands aside.
+    /// Whether the holder sleeps, masked but in no section: it has no work, or stands aside.
     pub(crate) fn rests(&self) -> bool {
         attention::is_at_rest(self.attention.load(Ordering::SeqCst))
     }
@@ -383,7 +392,7 @@ fn forward(link: Link<Record>) {
 }
 
 impl Masked<'_> {
-    /// A number no other microprocess of the address space has or had.
+    /// A new id, which no other microprocess of the address space has or had.
     #[inline]
     pub(crate) fn new_id(self) -> u64 {
         let id = self.own().next_id.get();
@@ -394,7 +403,7 @@ impl Masked<'_> {
         id
     }
 
-    /// The first number of a new block.
+    /// The first id of a new block.
     #[cold]
     fn new_id_block(self) -> u64 {
         let id = NEXT_ID_BLOCK.fetch_add(1, Ordering::Relaxed) * IDS_PER_BLOCK + 1;
@@ -416,7 +425,7 @@ impl Masked<'_> {
         }
     }
 
-    /// Does what `attention` asks for; returns the bits.
+    /// Serves the bits of `attention`, and returns them.
     #[cold]
     pub(crate) fn serve(self) -> u32 {
         let bits = attention::take(&self.attention);
@@ -447,7 +456,7 @@ impl Masked<'_> {
         bits
     }
 
-    /// Makes waiters of completed I/O, and of words that other processes have changed, runnable.
+    /// Makes waiters runnable whose I/O is complete, or whose words other processes have changed.
     #[cold]
     pub(crate) fn reap(self) {
         if let Some(port) = self.port() {
@@ -461,13 +470,13 @@ impl Masked<'_> {
         self.vp().inbox.drain(|link| self.handle(link));
     }
 
-    /// Takes a free slot of `class`; `None` when there is no memory for more.
+    /// Takes a free slot of `class`; `None` if there is no memory for more.
     #[inline]
     pub(crate) fn take_slot(self, class: u8) -> Option<&'static Record> {
         self.own().free.take(class)
     }
 
-    /// Gives the slot of a microprocess back that nobody will ask for any more.
+    /// Returns the slot of a microprocess that has ended and has no handle.
     #[inline]
     pub(crate) fn put_slot(self, record: &'static Record) {
         record.state.set(State::Free);

@@ -1,12 +1,14 @@
-//! Staying on one kernel thread for a time.
+//! Code that stays on one kernel thread.
 
 use crate::processor::record::Record;
 use crate::schedule;
 
-/// Runs `body` on one kernel thread: what suspends in it holds that thread, and others run on the next.
+/// Runs `body` on one kernel thread. If it suspends, it keeps that thread, and other microprocesses
+/// run on another one.
 ///
-/// For code that keeps something in thread-local values, or holds a `std::sync::MutexGuard`, across calls of this crate.
-/// Inside, a suspension costs two switches of kernel threads (some 10 µs) instead of one of stacks.
+/// Needed by code that keeps thread-local state, or holds a `std::sync::MutexGuard`, across calls
+/// of this crate. A suspension inside costs two switches of kernel threads (some 10 µs) instead of
+/// one switch of stacks.
 ///
 /// ```
 /// # kyocho_microprocess::run(|| {
@@ -22,15 +24,15 @@ use crate::schedule;
 /// ```
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn bound<R>(body: impl FnOnce() -> R) -> R {
     let me = schedule::current();
-    // Only its own suspensions look at this.
+    // Read only by its own suspensions.
     let _end = Unbind { me, before: me.in_place.replace(true) };
     body()
 }
 
-/// Ends the stay.
+/// Ends the binding.
 struct Unbind {
     me: &'static Record,
     before: bool,
@@ -53,7 +55,8 @@ mod tests {
     use crate::yield_now;
     use crate::{Semaphore, spawn};
 
-    /// Suspends in every way while others keep the processors busy; whether the kernel thread was always the same.
+    /// Suspends in every way while others keep the virtual processors busy; returns whether the
+    /// kernel thread stayed the same.
     fn stays(permits: &Semaphore) -> bool {
         let here = std::thread::current().id();
         (0..20).all(|_| {

@@ -1,13 +1,15 @@
 //! `fork` while a runtime runs.
 //!
-//! The child has one kernel thread, the caller's, and a copy of a scheduler whose other kernel threads are gone; the same microprocesses
-//! would run twice. As POSIX has it for any program with threads, the child may do what is safe in a signal handler, until
-//! it calls `exec` or `_exit`. What it may not do is use this crate: a call ends it with a sentence that says so.
+//! The child has one kernel thread, the caller's, and a copy of a scheduler whose other kernel
+//! threads are gone. The same microprocesses would run twice. As POSIX says of any program with
+//! threads, until it calls `exec` or `_exit` the child may only do what is safe in a signal
+//! handler. It must not use this crate: a call ends the process with a message that says so.
 //!
 //! ```text
 //!   fork ──► child: the caller's kernel thread holds no virtual processor ──► its next call finds none ──► refuse
 //! ```
-//! So no call pays for the question. `vfork` and `posix_spawn` run no handler, and what they run needs none.
+//! So ordinary calls make no check for this. `vfork` and `posix_spawn` run no handler; their
+//! children need none.
 #![expect(unsafe_code, reason = "a handler of the C library's, a message without allocation")]
 
 use core::ptr;
@@ -18,23 +20,23 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::processor::kernel_thread::KernelThread;
 use crate::processor::reflection;
 
-/// Runtimes that run in this process.
+/// The number of runtimes that run in this process.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
-/// This process was forked from one in which a runtime ran.
+/// Whether this process was forked from one in which a runtime ran.
 static ORPHANED: AtomicBool = AtomicBool::new(false);
 
-/// A runtime starts.
+/// Called when a runtime starts.
 pub(crate) fn enter() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler touches atomics and words of its own kernel thread. Refused for want of memory: then a child that
-        // misbehaves is not told.
+        // SAFETY: the handler uses only atomics, and words of its own kernel thread. If there is no
+        // memory for it, a child that misbehaves gets no message.
         let _untold = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
     RUNNING.fetch_add(1, Ordering::SeqCst);
 }
 
-/// It has stopped.
+/// Called when a runtime has stopped.
 pub(crate) fn leave() {
     RUNNING.fetch_sub(1, Ordering::SeqCst);
 }
@@ -54,12 +56,13 @@ pub(crate) fn is_orphaned() -> bool {
     ORPHANED.load(Ordering::Relaxed)
 }
 
-/// Ends the process if it was forked while a runtime ran: the caller holds no virtual processor, and nobody will give it one.
+/// Ends the process if it was forked while a runtime ran: the caller holds no virtual processor,
+/// and will never get one.
 pub(crate) fn refuse() {
     if is_orphaned() {
         const TEXT: &[u8] = b"kyocho: a process forked while a runtime ran used microprocesses; \
             until exec or _exit it may only do what a signal handler may\n";
-        // SAFETY: writes bytes of ours. Nobody is left to tell if it fails.
+        // SAFETY: writes a constant. If this fails, there is no other place to report it.
         unsafe { libc::write(2, ptr::from_ref(TEXT).cast(), TEXT.len()) };
         std::process::abort();
     }

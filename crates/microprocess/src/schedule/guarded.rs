@@ -1,6 +1,7 @@
-//! State of a synchronisation object, and waiting for it to change.
+//! The state of a synchronisation object, and waiting for it to change.
 //!
-//! On one virtual processor masking events excludes everybody; no atomic instruction is executed. With several, a short spin lock is added.
+//! On one virtual processor, masking events excludes all others without any atomic instruction.
+//! With several virtual processors, a short spin lock is added.
 #![expect(unsafe_code, reason = "a lock around a cell")]
 
 use core::fmt;
@@ -21,15 +22,15 @@ use crate::schedule::{
     PackedSection, mask, mask_at_point, mask_quickly, prepare_to_park, resume, switch_away,
 };
 
-/// A value that one microprocess at a time enters, briefly.
+/// A value that one microprocess at a time accesses, briefly.
 pub(crate) struct Guarded<T> {
     lock: SpinLock,
-    /// Which virtual processor was inside last; changed inside, while locks are taken.
+    /// The virtual processor that accessed it last. Changed by the accessor, while locks are taken.
     last: UnsafeCell<u16>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: one microprocess at a time gets to the value, and the value may change threads.
+// SAFETY: one microprocess at a time accesses the value, and the value may move between threads.
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
 impl<T> fmt::Debug for Guarded<T> {
@@ -43,7 +44,8 @@ impl<T> Guarded<T> {
         Self { lock: SpinLock::new(), last: UnsafeCell::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// Masks events and lets the caller to the value. Inside, nothing may be allocated or freed.
+    /// Masks events and gives the caller access to the value. Until the guard is dropped, nothing
+    /// may be allocated or freed.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Guard<'_, T> {
         let section = mask();
@@ -70,11 +72,14 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Lets `change` to the value as [`enter_at_point`](Self::enter_at_point) would, where nothing stands in the way: a microprocess
-    /// calls, outside of any section, one virtual processor runs, and nobody has orders. `None`: nothing was done, enter.
+    /// Lets `change` access the value as [`enter_at_point`](Self::enter_at_point) would, under
+    /// three conditions. The caller is a microprocess outside any section; one virtual processor is
+    /// awake; there are no orders. `None`: nothing was done, and the caller must enter in the
+    /// ordinary way.
     ///
-    /// For what nearly always takes a few instructions, and calls nothing then: the ordinary way has to keep a section across calls
-    /// that hardly ever happen, and saves registers for them each time.
+    /// For operations that nearly always take a few instructions and then call nothing. The
+    /// ordinary way keeps a section across calls that hardly ever happen, and must save registers
+    /// for them each time.
     #[inline(always)]
     pub(crate) fn quickly<R>(
         &self,
@@ -85,7 +90,7 @@ impl<T> Guarded<T> {
             None
         } else {
             instruments::acquire(self);
-            // SAFETY: events are masked, and while no locks are needed that excludes everybody.
+            // SAFETY: events are masked, and while no locks are needed that excludes all others.
             let done = change(unsafe { &mut *self.value.get() }, section.masked());
             instruments::release(self);
             done
@@ -94,7 +99,8 @@ impl<T> Guarded<T> {
         done
     }
 
-    /// As [`enter`](Self::enter), unless somebody is inside. Events are masked already.
+    /// As [`enter`](Self::enter), unless another microprocess has access now. Events are masked
+    /// already.
     pub(crate) fn try_enter(&self) -> Option<Guard<'_, T>> {
         let section = mask();
         debug_assert!(!section.is_outermost(), "tried where waiting is forbidden");
@@ -103,7 +109,8 @@ impl<T> Guarded<T> {
         entered.then(|| Guard { object: self, section: section.pack() })
     }
 
-    /// As [`enter`](Self::enter), at a [kill point](crate::schedule::kill_point): unwinds, outside, if the caller is killed.
+    /// As [`enter`](Self::enter), and a [kill point](crate::schedule::kill_point): unwinds, without
+    /// access, if the caller is killed.
     #[inline(always)]
     pub(crate) fn enter_at_point(&self) -> Guard<'_, T> {
         let section = mask_at_point();
@@ -147,16 +154,17 @@ impl<T> DerefMut for Guard<'_, T> {
 }
 
 impl<'a, T> Guard<'a, T> {
-    /// Who is inside, if it is a microprocess.
+    /// The microprocess that has access, if the accessor is one.
     #[inline(always)]
     pub(crate) fn caller(&self) -> Option<MicroprocessRef> {
         self.vp().current.get().map(MicroprocessRef)
     }
 
-    /// The microprocess inside.
+    /// The microprocess that has access.
     ///
     /// # Panics
-    /// The caller is none: what follows may have to wait, which nobody else can.
+    /// The caller is not a microprocess. The operation may have to wait, and only microprocesses
+    /// can.
     #[inline(always)]
     pub(crate) fn microprocess(&self) -> MicroprocessRef {
         match self.caller() {
@@ -165,42 +173,44 @@ impl<'a, T> Guard<'a, T> {
         }
     }
 
-    /// The virtual processor of whoever is inside.
+    /// The virtual processor of the accessor.
     #[inline(always)]
     pub(crate) fn vp(&self) -> Masked<'a> {
         // SAFETY: the guard is in a section of that virtual processor.
         unsafe { Masked::assume(self.section.vp()) }
     }
 
-    /// Leaves the guard and waits to be made runnable by whoever finds the caller in a wait queue.
+    /// Gives up access and waits until it is made runnable by a thread that finds it in a wait
+    /// queue.
     ///
-    /// No wake is lost: who enters next may wake the caller at once, even before it has left its stack.
+    /// No wake is lost: the next accessor may wake the caller at once, even before it has left its
+    /// stack.
     ///
     /// # Panics
-    /// The caller is no microprocess, or inside another guard.
+    /// The caller is not a microprocess, or has another guard.
     #[inline(always)]
     pub(crate) fn park(self, reason: Reason) -> WakeCause {
         self.suspend(reason, None)
     }
 
-    /// As [`park`](Self::park), but not longer than until `deadline`.
+    /// As [`park`](Self::park), but at most until `deadline`.
     ///
-    /// After `TimedOut` the caller enters again and takes itself out of its queue. If a waker was faster, the wake is void: no
-    /// later wait ends by it.
+    /// After `TimedOut` the caller enters again and removes itself from its queue. If a waker was
+    /// faster, its wake is cancelled: no later wait ends by it.
     pub(crate) fn park_until(self, deadline: Deadline, reason: Reason) -> WakeCause {
         self.suspend(reason, Some(deadline))
     }
 
-    /// The lock, still held, and the section, still entered.
+    /// The lock, still held, and the section, not left yet.
     #[inline(always)]
     fn into_parts(self) -> (&'a Guarded<T>, PackedSection) {
         let guard = ManuallyDrop::new(self);
-        // SAFETY: the guard is not dropped, so its section is left by whoever gets this one.
+        // SAFETY: the guard is not dropped, so its section is left by the receiver of this one.
         (guard.object, unsafe { ptr::read(&raw const guard.section) })
     }
 
-    /// As [`park`](Self::park) and [`park_until`](Self::park_until); calls `outside` after the guard was left and before the caller
-    /// leaves its stack, masked.
+    /// As [`park`](Self::park) and [`park_until`](Self::park_until). Calls `outside` with events
+    /// masked, after access was given up and before the caller leaves its stack.
     pub(crate) fn park_after(
         self,
         reason: Reason,
@@ -248,7 +258,7 @@ impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         instruments::release(self.object);
         self.object.lock.release();
-        // SAFETY: the guard is going, and nobody else leaves its section.
+        // SAFETY: the guard is being dropped, and nothing else leaves its section.
         let section = unsafe { ptr::read(&raw const self.section) };
         section.unpack().leave();
     }

@@ -1,6 +1,7 @@
-//! Suspending a microprocess together with its kernel thread, and stopping it where it stands.
+//! Suspends a microprocess together with its kernel thread, or stops it where it stands.
 //!
-//! Everybody else gives up its stack and lets the base, or the next microprocess, go on there.
+//! Other microprocesses leave their stack, so that the base or the next microprocess continues on
+//! the same kernel thread.
 
 use core::ptr;
 
@@ -16,7 +17,7 @@ use crate::processor::vp::Masked;
 use crate::protocol::pause::let_others_run;
 use crate::schedule::wait_for_turn;
 
-/// Passes the processor to the thread that `record` is bound to.
+/// Passes the virtual processor to the thread to which `record` is bound.
 pub(crate) fn pass_to_bound(
     thread: &'static KernelThread,
     vp: Masked<'_>,
@@ -30,7 +31,7 @@ pub(crate) fn pass_to_bound(
     thread.pass(vp.vp(), heir);
 }
 
-/// The processor ends: its runtime stops.
+/// Ends the virtual processor, since its runtime stops.
 pub(crate) fn retire(vp: Masked<'_>) {
     vp.own().free.give_all_back();
     vp.current.set(None);
@@ -39,7 +40,7 @@ pub(crate) fn retire(vp: Masked<'_>) {
     futex::wake(&vp.stopped, u32::MAX);
 }
 
-/// The runtime stops inside a stackless step: this kernel thread sleeps for ever.
+/// Called if the runtime stops inside a stackless step: this kernel thread sleeps for ever.
 pub(crate) fn abandon(vp: Masked<'_>) -> ! {
     KernelThread::current().strand(true);
     retire(vp);
@@ -48,10 +49,12 @@ pub(crate) fn abandon(vp: Masked<'_>) -> ! {
     }
 }
 
-/// Suspends `me` together with the kernel thread it runs on, which keeps the stack; the processor goes to another thread.
+/// Suspends `me` together with its kernel thread, which keeps the stack. The virtual processor goes
+/// to another thread.
 ///
-/// For what must not change its kernel thread or cannot leave its stack: a stackless step, code that unwinds (the count of
-/// panics belongs to the kernel thread), code that was interrupted anywhere.
+/// For code that must not change its kernel thread, or cannot leave its stack: a stackless step,
+/// unwinding code (the count of panics belongs to the kernel thread), code that was interrupted at
+/// an arbitrary instruction.
 #[cold]
 pub(crate) fn suspend_in_place(vp: Masked<'_>, me: &'static Record) {
     me.is_unwinding.set(panicking());
@@ -61,7 +64,8 @@ pub(crate) fn suspend_in_place(vp: Masked<'_>, me: &'static Record) {
     }
 }
 
-/// As [`suspend_in_place`], unless no kernel thread is there to go on; tells whether it did.
+/// As [`suspend_in_place`], unless there is no kernel thread to take the virtual processor; returns
+/// whether it suspended.
 pub(crate) fn try_suspend_in_place(vp: Masked<'_>, me: &'static Record) -> bool {
     let thread = KernelThread::current();
     let next = vp.queue().pop();
@@ -69,11 +73,11 @@ pub(crate) fn try_suspend_in_place(vp: Masked<'_>, me: &'static Record) -> bool 
         vp.begin(me);
         return true;
     }
-    // Before the next one runs: it may wake us at once.
+    // Before the next one runs, since that may wake this one at once.
     me.bound.set(Some(thread));
     me.special.set(true);
     thread.strand(true);
-    // What is bound for elsewhere, or has orders, is the base's.
+    // A microprocess that must move elsewhere, or has orders, is left to the base.
     let at_once = next.filter(|next| !next.orders.is_any() && next.destination().is_none());
     if let Some((next, heir)) = at_once.and_then(|next| Some((next, next.bound.get()?))) {
         pass_to_bound(thread, vp, next, heir);
@@ -95,8 +99,9 @@ pub(crate) fn try_suspend_in_place(vp: Masked<'_>, me: &'static Record) -> bool 
     true
 }
 
-/// Takes the virtual processor for good from `me`, killed in code that never calls us: its kernel thread sleeps until the
-/// process ends, and its stack is never unwound. Returns if no kernel thread is there to go on.
+/// Takes the virtual processor for good from `me`, which was killed in code that never calls the
+/// runtime. Its kernel thread sleeps until the process ends, and its stack is never unwound.
+/// Returns if there is no kernel thread to take the virtual processor.
 pub(crate) fn abandon_in_place(vp: Masked<'_>, me: &'static Record) {
     let thread = KernelThread::current();
     let Some(spare) = vp.take_spare() else { return vp.shared().maker.ask(&vp) };
@@ -109,7 +114,8 @@ pub(crate) fn abandon_in_place(vp: Masked<'_>, me: &'static Record) {
     unreachable!("who is abandoned gets no processor");
 }
 
-/// Stops the virtual processor from inside a signal handler: the interrupted microprocess never runs again.
+/// Stops the virtual processor from inside a signal handler: the interrupted microprocess never
+/// runs again.
 pub(crate) fn stop_in_place(vp: Masked<'_>, me: &'static Record) -> ! {
     let thread = KernelThread::current();
     me.bound.set(Some(thread));

@@ -1,10 +1,12 @@
-//! Kill points, and what else a microprocess does at the word of its orders.
+//! Kill points, and the other actions of a microprocess on its orders.
 //!
-//! A *kill point* is where an operation that may wait begins, where one was waiting, and a `yield_now`. There the microprocess
-//! unwinds with a private payload: destructors run, guards release, its handle reports [`Killed`](crate::Killed). One that unwinds
-//! already, or is past its body, is left alone: it ends anyway.
+//! There is a *kill point* at the beginning and at the end of each operation that may wait, and in
+//! `yield_now`. If the microprocess is killed, it unwinds there with a private payload: destructors
+//! run, guards release, and its handle reports [`Killed`](crate::Killed). A microprocess that is
+//! unwinding already, or has left its body, is not affected: it ends anyway.
 //!
-//! **Invariant:** a wait without a time limit that ends as if by one was ended by a kill, and may unwind.
+//! **Invariant:** if a wait without a time limit ends as if by one, the microprocess was killed,
+//! and may unwind.
 
 use std::panic::resume_unwind;
 
@@ -18,13 +20,15 @@ use crate::processor::record::{Record, State};
 use crate::processor::vp::{Masked, Vp, attention};
 use crate::schedule::{Section, mask, switch_away};
 
-/// Whether `record`, which the base of `vp` has chosen, is to stand aside; then it does.
+/// Suspends `record`, which the base of `vp` has chosen, if that was ordered; returns whether it
+/// did.
 pub(crate) fn stands_aside(record: &'static Record) -> bool {
     if !record.orders.is_suspended() {
         return false;
     }
     if record.is_stackless.get() && record.bound.get().is_some() {
-        // In the middle of a step, in which it may hold what others wait for: it ends that first, soon if it polls.
+        // It is in the middle of a step, and may hold what others wait for. The step ends first,
+        // and soon if it polls.
         record.poll.store(1, Ordering::Relaxed);
         return false;
     }
@@ -32,12 +36,12 @@ pub(crate) fn stands_aside(record: &'static Record) -> bool {
     true
 }
 
-/// Does what is ordered of `me`, which runs on `vp` and may be suspended here, but not unwind.
+/// Acts on the orders of `me`, which runs on `vp`. It may be suspended here, but does not unwind.
 #[cold]
 pub(crate) fn heed(vp: Masked<'_>, me: &'static Record) {
     vp.remind(me);
     if me.is_stackless.get() {
-        // Between two steps.
+        // Acted on between two steps.
         me.poll.store(1, Ordering::Relaxed);
     } else if me.orders.is_suspended() {
         me.state.set(State::Suspended);
@@ -62,13 +66,14 @@ pub(crate) fn obey(section: Section) -> Section {
     section
 }
 
-/// Unwinds, without a word from the panic hook.
+/// Unwinds without a message of the panic hook.
 fn die() -> ! {
     resume_unwind(Box::new(Killed::new()))
 }
 
-/// A kill point of its own, for what begins without a section: two loads and a branch. What it loads may be another virtual processor's by the time
-/// it looks; [`obey`] looks properly, and a kill that is missed meets the next point.
+/// A separate kill point, for operations that begin without a section: two loads and a branch. The
+/// word it reads may belong to another virtual processor by then. [`obey`] checks reliably, and a
+/// kill that is missed here takes effect at the next kill point.
 #[inline(always)]
 pub(crate) fn hot_point() {
     let ordered = |vp: &Vp| vp.attention.load(Ordering::Relaxed) & attention::ORDERS != 0;
@@ -77,14 +82,14 @@ pub(crate) fn hot_point() {
     }
 }
 
-/// A kill point of its own.
+/// A separate kill point.
 #[cold]
 pub(crate) fn point() {
     let section = obey(mask());
     section.leave();
 }
 
-/// The kill point behind a wait that ended without its grant.
+/// The kill point at the end of a wait that was not granted.
 #[cold]
 pub(crate) fn after_wait(deadline: Option<Deadline>) {
     point();

@@ -1,15 +1,18 @@
-//! Preempted: taking the processor from code that does not call the runtime.
+//! Preempted: takes the virtual processor from code that does not call the runtime.
 //!
-//! The monitor signals the kernel thread that holds the virtual processor. Its handler finds one of three things:
+//! The monitor signals the kernel thread that holds the virtual processor. The signal handler finds
+//! one of three cases:
 //!
-//! * *Events are masked.* Nothing to do: whoever unmasks them looks at `attention`.
-//! * *The thread holds no virtual processor.* The signal comes too late.
-//! * *Else* a microprocess was interrupted anywhere, perhaps inside the allocator or the C library. It must not go on
-//!   on another kernel thread, whose thread-local state those have not seen, nor may another microprocess run on this one
-//!   meanwhile. So kernel thread and microprocess wait together, here in the handler, and the processor goes to
-//!   another kernel thread.
+//! * *Events are masked.* Nothing is done: the code that unmasks them checks `attention`.
+//! * *The thread holds no virtual processor.* The signal came too late.
+//! * *Otherwise* a microprocess was interrupted at an arbitrary instruction, perhaps inside the
+//!   allocator or the C library. It must not continue on another kernel thread, whose thread-local
+//!   state differs. Nor may another microprocess run on this thread meanwhile. So the kernel thread
+//!   waits here in the handler with its microprocess, and the virtual processor goes to another
+//!   kernel thread.
 //!
-//! An interrupted restartable sequence is moved back to its start first (Paper 0).
+//! If a restartable sequence was interrupted, the program counter is first moved back to its start
+//! (Paper 0).
 #![expect(unsafe_code, reason = "a signal handler")]
 
 use core::ffi::c_void;
@@ -32,7 +35,7 @@ use crate::schedule::fork;
 use crate::schedule::in_place::{abandon_in_place, stop_in_place, try_suspend_in_place};
 use crate::schedule::queue_up;
 
-/// Installs the handler, once in the life of the process.
+/// Installs the signal handlers, once in the life of the process.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -41,7 +44,7 @@ pub(crate) fn install() {
         let installed = unsafe { signal::install(PREEMPTING, on_signal, manner) };
         installed.expect("SIGURG can be handled");
         let manner = Manner { on_alternate_stack: true, ..Manner::default() };
-        // SAFETY: the handler touches nothing.
+        // SAFETY: the handler does nothing.
         let installed = unsafe { signal::install(interrupting_signal(), on_interruption, manner) };
         installed.expect("a real-time signal can be handled");
         condemned::prepare();
@@ -51,18 +54,18 @@ pub(crate) fn install() {
 
 unsafe extern "C" fn on_interruption(_signal: i32, _info: *mut Info, _context: *mut c_void) {}
 
-/// Interrupts the holder of `vp`, unless it will look at `attention` by itself.
+/// Interrupts the holder of `vp`, unless it will check `attention` by itself.
 pub(crate) fn interrupt(vp: &'static Vp) {
     vp.look_at_holder(|holder| {
         let looks_itself = holder.is_masked();
-        // A call that sleeps would return early, and not every caller expects that.
+        // A system call in which it sleeps would return early, and not every caller expects that.
         if !looks_itself && holder.asleep().is_none() {
             holder.interrupt();
         }
     });
 }
 
-/// Interrupts the holder of `vp`, which is to stop, even while it sleeps.
+/// Interrupts the holder of `vp`, which is to stop, even if it sleeps.
 pub(crate) fn stop(vp: &'static Vp) {
     vp.holder().interrupt();
 }
@@ -82,8 +85,9 @@ unsafe extern "C" fn on_signal(_signal: i32, _info: *mut Info, context: *mut c_v
     }
 }
 
-/// Moves interrupted code back to the start of its restartable sequence, if it is in one: what every handler does that may sleep,
-/// be it for a page of its own, because its thread may lose the processor then. Where the code was interrupted.
+/// Moves interrupted code back to the start of its restartable sequence, if it is in one; returns
+/// where the code was interrupted. Every signal handler that may sleep must do this, even if only
+/// for a missing page of its own: the thread may then lose the virtual processor.
 ///
 /// # Safety
 /// `context` is what the kernel passed to the handler that runs.
@@ -91,16 +95,16 @@ pub(crate) unsafe fn rewind(context: *mut c_void) -> usize {
     // SAFETY: the caller's promise.
     let pc = unsafe { pc_of(context) };
     if let Some(start) = restartable::rewind(pc) {
-        // SAFETY: as above; `start` begins the sequence that was interrupted.
+        // SAFETY: as above; `start` is the start of the interrupted sequence.
         unsafe { set_pc(context, start) };
     }
     pc
 }
 
-/// The upcall, on the interrupted thread: does what `attention` asks for, until it asks for nothing.
+/// The upcall, on the interrupted thread: serves `attention` until no bit is set.
 ///
-/// It does nothing if the program's own signal handler interrupts a restartable sequence, or if a lock of the C library may be
-/// held: the monitor interrupts again.
+/// Does nothing if a signal handler of the program has interrupted a restartable sequence, or if a
+/// lock of the C library may be held. The monitor then interrupts again.
 fn upcall(thread: &'static KernelThread, at: Interrupted) {
     loop {
         thread.mask();
@@ -114,7 +118,7 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
         let Some(vp) = held.or_else(|| come_back(thread)) else {
             return thread.unmask();
         };
-        // SAFETY: it holds it, masked.
+        // SAFETY: the thread holds it, with events masked.
         let vp = unsafe { Masked::assume(vp) };
         let bits = vp.serve();
         if let Some(me) = vp.current.get() {
@@ -134,8 +138,9 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
     }
 }
 
-/// The thread slept in the kernel and lost its processor, and does not call us: its microprocess waits for its turn here, in the
-/// handler, as one that is preempted does. `None` if it is to have none.
+/// For a thread that slept in the kernel, lost its virtual processor, and does not call the
+/// runtime. Its microprocess waits for its turn here, in the handler, like a preempted one. `None`
+/// if it is not such a thread.
 #[cold]
 fn come_back(thread: &'static KernelThread) -> Option<&'static Vp> {
     if fork::is_orphaned() || !thread.is_stranded() {
@@ -144,7 +149,8 @@ fn come_back(thread: &'static KernelThread) -> Option<&'static Vp> {
     Some(queue_up(thread, thread.running.get()?))
 }
 
-/// Does what is ordered of `me`, which was interrupted at `at`; tells whether it stood still meanwhile.
+/// Acts on the orders of `me`, which was interrupted at `at`; returns whether it was suspended
+/// meanwhile.
 #[cold]
 fn heed(vp: Masked<'_>, me: &'static Record, at: Interrupted) -> bool {
     vp.remind(me);
@@ -164,7 +170,7 @@ fn heed(vp: Masked<'_>, me: &'static Record, at: Interrupted) -> bool {
     me.state.set(State::Suspended);
     let stood_still = try_suspend_in_place(vp, me);
     if !stood_still {
-        // No kernel thread to go on with: again, when there is one.
+        // There is no kernel thread to take the virtual processor. The order is posted again.
         me.state.set(State::Runnable);
         vp.shared().maker.ask(&vp);
         me.post(remote::ORDERS);
@@ -172,12 +178,14 @@ fn heed(vp: Masked<'_>, me: &'static Record, at: Interrupted) -> bool {
     stood_still
 }
 
-/// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
+/// Gives the virtual processor to a more urgent microprocess, or to an equal one if the time slice
+/// of `me` is over.
 fn reconsider(vp: Masked<'_>, me: &'static Record, slice: Slice) {
     if me.destination().is_none() && !vp.queue().outranks(me, slice) {
         return;
     }
-    // Machines that poll go on to their next poll; those that do not are interrupted the second time.
+    // Stackless machines that poll run on to their next poll. Those that do not are suspended at
+    // the second interrupt.
     if me.is_stackless.get() && me.poll.swap(1, Ordering::Relaxed) == 0 {
         return;
     }
@@ -185,9 +193,10 @@ fn reconsider(vp: Masked<'_>, me: &'static Record, slice: Slice) {
     me.bound.set(Some(thread));
     vp.queue().tell(EventKind::Preempted, vp.index, Some(me));
     me.bound.set(None);
-    // Behind its equals: what we suspend in place costs a kernel thread, so let it be worth it.
+    // Behind its equals: suspending it in place occupies a kernel thread, so others should get a
+    // full turn.
     vp.queue().push(me, Arrival::SliceOver);
-    // Before: afterwards the processor may be another.
+    // Recorded before the suspension: afterwards the virtual processor may be another one.
     vp.trace.note(What::Preempted, Some(me));
     if try_suspend_in_place(vp, me) {
         vp.counters.preempted.bump();

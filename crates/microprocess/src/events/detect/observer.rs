@@ -1,4 +1,5 @@
-//! The program in the host's scheduler, and who is entered there: one a process, once a runtime wants it.
+//! The BPF program in the host's scheduler, and the threads that are registered with it. One for
+//! each process, made when a runtime wants it.
 
 use core::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,39 +15,39 @@ use crate::data::view::{View, ViewWords, WORDS};
 use crate::processor::kernel_thread::KernelThread;
 use crate::processor::shared::KERNEL_THREADS_MAX;
 
-/// Most virtual processors that are watched at a time.
+/// The most virtual processors that are watched at a time.
 const SEATS_MAX: u32 = 1024;
 
-/// The program in the host's scheduler.
+/// The BPF program in the host's scheduler, with its maps.
 #[derive(Debug)]
 pub(crate) struct Observer {
     views: Words<WORDS>,
     counters: Words<WORDS>,
     rings: Map,
-    /// What a thread runs to be entered.
+    /// The program that a thread runs to register itself.
     enlist: Program,
     _attachment: Attachment,
     given: Mutex<Given>,
 }
 
-/// What has been given out.
+/// The views and seats that are in use.
 #[derive(Debug, Default)]
 struct Given {
     views: usize,
     seats: u32,
-    /// Seats that nobody sits in.
+    /// Seats that are not in use.
     free: Vec<&'static Seat>,
 }
 
 static OBSERVER: OnceLock<Observer> = OnceLock::new();
-/// Held while the observer is made.
+/// Locked while the observer is made.
 static MAKING: Mutex<()> = Mutex::new(());
 
 impl Observer {
-    /// The observer of this process, made when first asked for, which takes some milliseconds.
+    /// The observer of this process. The first call makes it, which takes some milliseconds.
     ///
     /// # Errors
-    /// The host does not permit it, or does not know how.
+    /// The host does not permit it, or lacks a feature.
     pub(crate) fn get() -> Result<&'static Self, Refused> {
         let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(observer) = OBSERVER.get() {
@@ -56,7 +57,7 @@ impl Observer {
         Ok(OBSERVER.get_or_init(|| made))
     }
 
-    /// It, if it has been made.
+    /// The observer, if it has been made.
     pub(crate) fn made() -> Option<&'static Self> {
         OBSERVER.get()
     }
@@ -81,8 +82,9 @@ impl Observer {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the host write about the calling thread, whose record this is, from now on. The view is the record's for ever. Not
-    /// entered, say because there are too many: then the monitor looks after it.
+    /// Makes the host report on the calling thread, whose record this is, from now on. The view
+    /// then belongs to the record for good. If the thread cannot be registered, for example because
+    /// there are too many, the monitor watches it.
     pub(crate) fn enlist(&'static self, thread: &'static KernelThread) {
         let Some(view) = thread.view().or_else(|| self.new_view(thread)) else { return };
         view.belong_to(ptr::from_ref(thread).expose_provenance() as u64);
@@ -91,18 +93,18 @@ impl Observer {
         }
     }
 
-    /// Has the host know the calling thread as the sentinel of the virtual processor in `seat`. Not entered: then the watcher
-    /// is woken in vain sometimes.
+    /// Registers the calling thread as the sentinel of the virtual processor in `seat`. If that
+    /// fails, the watcher is sometimes woken in vain.
     pub(super) fn enlist_sentinel(&'static self, seat: &Seat) {
         let _woken_in_vain = self.enlist.run([self.number(seat.sentinel().0)]);
     }
 
-    /// The sentinel, which the calling thread is, ends.
+    /// Called when the sentinel, which is the calling thread, ends.
     pub(super) fn delist_sentinel(&self) {
         let _was_not_entered = self.enlist.run([OUT]);
     }
 
-    /// The calling thread, whose record this is, ends.
+    /// Called when the calling thread, whose record this is, ends.
     pub(crate) fn delist(&self, thread: &KernelThread) {
         let _was_not_entered = self.enlist.run([OUT]);
         if let Some(view) = thread.view() {
@@ -122,7 +124,7 @@ impl Observer {
         Some(words)
     }
 
-    /// Which of the views this is.
+    /// The index of a view.
     fn number(&self, words: &'static ViewWords) -> u64 {
         let first = self.views.entries().as_ptr();
         ((ptr::from_ref(words).addr() - first.addr()) / size_of::<ViewWords>()) as u64
@@ -131,7 +133,7 @@ impl Observer {
     /// A seat for the watcher of a virtual processor.
     ///
     /// # Errors
-    /// The host gives no more memory or descriptors, or too many are watched.
+    /// The host gives no more memory or descriptors, or too many virtual processors are watched.
     pub(crate) fn seat(&'static self) -> Result<&'static Seat, Errno> {
         let mut given = self.given();
         if let Some(seat) = given.free.pop() {
@@ -147,7 +149,7 @@ impl Observer {
         Ok(Box::leak(Box::new(seat)))
     }
 
-    /// What the host did to whoever held the virtual processor in seat `number`.
+    /// What the host did to the holders of the virtual processor in seat `number`.
     pub(crate) fn counted(&self, number: u32) -> Statistics {
         let Some(counters) = self.counters.entries().get(number as usize) else {
             return Statistics::default();
@@ -161,7 +163,7 @@ impl Observer {
         }
     }
 
-    /// For the next virtual processor.
+    /// Returns a seat for use by the next virtual processor.
     pub(crate) fn give_back(&self, seat: &'static Seat) {
         self.given().free.push(seat);
     }

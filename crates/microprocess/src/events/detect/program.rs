@@ -1,19 +1,21 @@
-//! The programs that the host runs for us.
+//! The BPF programs that the host runs for a runtime.
 //!
 //! # At every switch of the host, on any CPU: `observe`
 //! ```text
-//!   next is ours:  its view says RUNNING; had the host taken its CPU while it held a virtual processor: resumed += 1
-//!   prev is ours and can still run:   its view says WAITING; it holds a virtual processor: preempted += 1
-//!   prev is ours and sleeps:          its view says ASLEEP, and where, if it holds a virtual processor with events unmasked; then
-//!                                     the watcher in that processor's seat is woken, unless its sentinel comes next
+//!   next is registered:  its view says RUNNING; had the host taken its CPU while it held a virtual processor: resumed += 1
+//!   prev is registered and runnable:   its view says WAITING; if it holds a virtual processor: preempted += 1
+//!   prev is registered and sleeps:     its view says ASLEEP, and where, if it holds a virtual processor with events unmasked; then
+//!                                      the watcher in that seat is woken, unless its sentinel comes next
 //! ```
-//! A thread is known by the address of the host's structure for it, which `sched_switch` has as an argument: a program that
-//! looked *into* that structure would depend on its layout. For a thread that is not ours this is two look-ups in a hash.
+//! A thread is identified by the address of the host's structure for it, which `sched_switch` has
+//! as an argument. Reading *inside* that structure would depend on its layout. For threads that are
+//! not registered, this costs two look-ups in a hash.
 //!
-//! # By a kernel thread of ours, on itself: `enlist`
-//! Enters the calling thread with the number of its view, or takes it out.
+//! # Run by a kernel thread of a runtime, for itself: `enlist`
+//! Registers the calling thread with the index of its view, or removes it.
 //!
-//! Paper 1, §6.2, puts its few hundred lines into `sleep` and the handler of traps; these are the same places, from outside.
+//! Paper 1, §6.2, puts its few hundred lines into `sleep` and the trap handler of the kernel. This
+//! program is called at the same places, from outside.
 
 use core::mem::offset_of;
 
@@ -28,18 +30,19 @@ use crate::processor::vp::Vp;
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R10};
 use Width::{Half, Whole};
 
-/// Arguments of `sched_switch`, in bytes: whether it is a preemption, who goes, who comes, the state of who goes.
+/// Byte offsets of the arguments of `sched_switch`: whether it is a preemption, the previous task,
+/// the next task, the state of the previous task.
 const PREEMPT: i16 = 0;
 const PREV: i16 = 8;
 const NEXT: i16 = 16;
 const PREV_STATE: i16 = 24;
 
-/// Words of a seat's counters, in bytes.
+/// Byte offsets of the words of a seat's counters.
 pub(super) const PREEMPTED: i16 = 0;
 pub(super) const RESUMED: i16 = 8;
 
-/// Stack of the program: a task's address; an index; word 4 of the view of who comes; the head of a kernel thread's record; a
-/// program counter; a stack pointer.
+/// The program's stack: a task's address; an index; word 4 of the next task's view; the head of a
+/// kernel thread's record; a program counter; a stack pointer.
 const TASK: i16 = -8;
 const INDEX: i16 = -12;
 const COMES: i16 = -16;
@@ -47,14 +50,14 @@ const HEAD: i16 = -32;
 const STACKED_PC: i16 = -40;
 const STACKED_SP: i16 = -48;
 
-/// Where the stack pointer is among the registers that the kernel saves when it is entered from user mode (`struct pt_regs`). Debuggers
-/// read it there, so it stays.
+/// The offset of the stack pointer among the registers that the kernel saves when it is entered
+/// from user mode (`struct pt_regs`). Debuggers rely on it, so it does not change.
 #[cfg(target_arch = "x86_64")]
 const SAVED_SP: i32 = 19 * 8;
 #[cfg(target_arch = "aarch64")]
 const SAVED_SP: i32 = 31 * 8;
 
-/// The first thing in a record is the event mask.
+/// A record begins with the event mask.
 const _: () = assert!(MASK_OFFSET == 0 && HEAD_BYTES <= (COMES - HEAD) as usize);
 
 /// `BPF_F_USER_STACK` of `bpf_get_stack`.
@@ -62,10 +65,10 @@ const USER_STACK: i32 = 1 << 8;
 /// `BPF_RB_FORCE_WAKEUP` of `bpf_ringbuf_output`.
 const FORCE_WAKEUP: i32 = 2;
 
-/// What the programs work on.
+/// The maps that the programs use.
 #[derive(Debug)]
 pub(super) struct Maps<'a> {
-    /// Address of a task → number of its view, four bytes.
+    /// Address of a task → index of its view, four bytes.
     pub(super) threads: &'a Map,
     /// Views.
     pub(super) views: &'a Map,
@@ -75,7 +78,7 @@ pub(super) struct Maps<'a> {
     pub(super) rings: &'a Map,
 }
 
-/// Asks for `map[*key]`, whose key is on the stack; leaves for `otherwise` if there is nothing.
+/// Looks up `map[*key]`, whose key is on the stack; jumps to `otherwise` if there is no entry.
 fn look_up(code: &mut Assembler, map: &Map, key: i16, otherwise: Label) {
     code.map(R1, map);
     code.stack_address(R2, i32::from(key));
@@ -83,7 +86,8 @@ fn look_up(code: &mut Assembler, map: &Map, key: i16, otherwise: Label) {
     code.jump_if(R0, Condition::Equal, 0, otherwise);
 }
 
-/// `R7` = the view of the task in argument `task`; leaves for `otherwise` if it is not ours.
+/// `R7` = the view of the task in argument `task`; jumps to `otherwise` if the task is not
+/// registered.
 fn view_of(code: &mut Assembler, maps: &Maps<'_>, task: i16, otherwise: Label) {
     code.load(Whole, R1, R6, task);
     code.store(Whole, R10, TASK, R1);
@@ -94,7 +98,7 @@ fn view_of(code: &mut Assembler, maps: &Maps<'_>, task: i16, otherwise: Label) {
     code.copy(R7, R0);
 }
 
-/// The view in `R7` says `state`, from here on.
+/// Sets the state of the view in `R7` to `state`.
 fn publish(code: &mut Assembler, state: i32) {
     code.load(Whole, R1, R7, MOMENT);
     code.and(R1, -CHANGE);
@@ -108,7 +112,8 @@ fn set_word(code: &mut Assembler, base: Register, offset: i16, value: i32) {
     code.store(Whole, base, offset, R1);
 }
 
-/// Reads `bytes` of the current process from `R8` to the stack; leaves for `otherwise` if a page is not there.
+/// Reads `bytes` of the current process from `R8` to the stack; jumps to `otherwise` if a page is
+/// not present.
 fn read_user(code: &mut Assembler, to: i16, bytes: usize, otherwise: Label) {
     code.stack_address(R1, i32::from(to));
     code.set(R2, bytes as i32);
@@ -117,8 +122,8 @@ fn read_user(code: &mut Assembler, to: i16, bytes: usize, otherwise: Label) {
     code.jump_if(R0, Condition::NotEqual, 0, otherwise);
 }
 
-/// `R8` = the virtual processor that the current thread holds, its view in `R7`; the head of its record is on the stack. Leaves for
-/// `otherwise` if it holds none.
+/// `R8` = the virtual processor that the current thread holds, whose view is in `R7`. Puts the head
+/// of its record on the stack. Jumps to `otherwise` if it holds none.
 fn virtual_processor(code: &mut Assembler, otherwise: Label) {
     code.load(Whole, R8, R7, RECORD);
     code.jump_if(R8, Condition::Equal, 0, otherwise);
@@ -128,20 +133,20 @@ fn virtual_processor(code: &mut Assembler, otherwise: Label) {
     code.jump_if(R8, Condition::AtMost, 1, otherwise);
 }
 
-/// The number of the seat of the virtual processor in `R8` goes to the stack.
+/// Puts the seat number of the virtual processor in `R8` on the stack.
 fn seat(code: &mut Assembler, otherwise: Label) {
     code.add(R8, offset_of!(Vp, seat) as i32);
     read_user(code, INDEX, size_of::<u32>(), otherwise);
 }
 
-/// One more of `what` in the counters of the seat on the stack.
+/// Adds one to counter `what` of the seat on the stack.
 fn count(code: &mut Assembler, maps: &Maps<'_>, what: i16, otherwise: Label) {
     look_up(code, maps.counters, INDEX, otherwise);
     code.set(R1, 1);
     code.count(R0, what, R1);
 }
 
-/// The current thread's stack pointer in user mode goes to the stack.
+/// Puts the current thread's stack pointer in user mode on the stack.
 fn read_stack_pointer(code: &mut Assembler, otherwise: Label) {
     code.call(Helper::CurrentTaskStructure);
     code.copy(R1, R0);
@@ -174,7 +179,7 @@ pub(super) fn observe(maps: &Maps<'_>) -> Vec<u64> {
     core::mem::take(code).finish()
 }
 
-/// The thread whose view is in `R7` gets a CPU.
+/// The thread whose view is in `R7` receives a CPU.
 fn arrive(code: &mut Assembler, maps: &Maps<'_>, end: Label) {
     code.load(Whole, R8, R7, TAKEN_FROM);
     publish(code, RUNNING);
@@ -236,7 +241,8 @@ fn leave(code: &mut Assembler, maps: &Maps<'_>, end: Label) {
     count(code, maps, PREEMPTED, end);
 }
 
-/// The program that a thread runs on itself: `(number of its view)`, or [`OUT`].
+/// The program that a thread runs for itself. Its argument is the index of the thread's view, or
+/// [`OUT`].
 pub(super) fn enlist(threads: &Map) -> Vec<u64> {
     let code = &mut Assembler::new();
     let (out, end) = (code.label(), code.label());
@@ -258,5 +264,5 @@ pub(super) fn enlist(threads: &Map) -> Vec<u64> {
     core::mem::take(code).finish()
 }
 
-/// Instead of a view's number: the thread ends.
+/// In place of an index: the thread ends.
 pub(super) const OUT: u64 = i32::MAX as u64;

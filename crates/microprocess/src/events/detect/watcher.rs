@@ -1,9 +1,12 @@
-//! Blocked, told by the host: a sentinel that looks into memory, and a watcher for when the sentinel gets no turn.
+//! Blocked, reported by the host: a sentinel that reads memory, and a watcher for when the sentinel
+//! gets no turn.
 //!
-//! The sentinel is the faster of the two: the host switches to it when the holder stops, and what it sees costs no system call.
-//! But it is of the lowest class, and on a core that other programs want it waits for its turn. The program in the host's scheduler
-//! sees who comes after the holder. If that is not the sentinel, it wakes the *watcher*, a thread of the normal
-//! class on the same core that sleeps otherwise. Waking it takes an interrupt of the core by itself, so it is twice as late.
+//! The sentinel is the faster of the two: the host switches to it when the holder stops, and its
+//! check costs no system call. But it is of the lowest class, and waits for its turn on a core that
+//! other programs want. The BPF program in the host's scheduler sees which thread comes after the
+//! holder. If that is not the sentinel, it wakes the *watcher*, a thread of the normal class on the
+//! same core, which sleeps otherwise. That wake needs an interrupt of the core to itself, so it
+//! takes twice as long.
 
 use core::time::Duration;
 use std::os::fd::AsFd;
@@ -22,8 +25,8 @@ use crate::processor::kernel_thread::ANY_CPU;
 use crate::processor::taking::{Look, take_from_sleeper};
 use crate::processor::vp::Vp;
 
-/// How soon a sleeping holder is looked at again whose virtual processor could not be taken: no spare thread was there, or it sleeps on
-/// a page in the middle of a restartable sequence.
+/// How soon a sleeping holder is checked again if its virtual processor could not be taken. Either
+/// there was no spare thread, or it sleeps for a page in the middle of a restartable sequence.
 const AGAIN: Duration = Duration::from_micros(100);
 
 /// Where the watcher of a virtual processor waits.
@@ -31,9 +34,9 @@ const AGAIN: Duration = Duration::from_micros(100);
 pub(crate) struct Seat {
     number: u32,
     ring: Ring,
-    /// The runtime stops.
+    /// Signalled when the runtime stops.
     stop: Event,
-    /// What the program counts.
+    /// The counters of the BPF program.
     counters: &'static ViewWords,
     /// The view of the sentinel.
     sentinel: View,
@@ -48,7 +51,7 @@ impl Seat {
         Ok(Self { number, ring: Ring::new()?, stop: Event::new()?, counters, sentinel })
     }
 
-    /// Nothing has been counted.
+    /// Clears the counters.
     pub(super) fn reset(&self) {
         self.counters.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
@@ -61,27 +64,28 @@ impl Seat {
         &self.sentinel
     }
 
-    /// What the program finds it by.
+    /// The number by which the BPF program finds it.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
-    /// Wakes the watcher, to see that the runtime stops.
+    /// Wakes the watcher to stop, since the runtime stops.
     pub(crate) fn wake(&self) {
         let _cannot_fail = self.stop.notify();
     }
 }
 
-/// The life of the watcher of `vp`.
+/// The body of the watcher of `vp`.
 pub(crate) fn watch(vp: &'static Vp, seat: &'static Seat) {
     if vp.cpu() != ANY_CPU {
-        // Refused: then it works from elsewhere, later.
+        // If refused, it works on another core, with more delay.
         let _anywhere = set_affinity(ThreadId::current(), &CpuSet::single(vp.cpu()));
     }
     let _late = set_timer_slack_ns(1);
     let mut timeout = None;
     while !vp.shared().stopping.load(Ordering::SeqCst) {
-        // Interrupted, or no memory for the wait: then there is no harm in a look.
+        // After an interrupted wait, or one for which there was no memory, an extra check does no
+        // harm.
         let _told = seat.ring.wait(seat.stop.as_fd(), timeout);
         let is_asleep = || vp.look_at_holder(|holder| holder.asleep().is_some());
         let sleeps_on = take_from_sleeper(vp) != Look::Taken && is_asleep();
@@ -90,7 +94,7 @@ pub(crate) fn watch(vp: &'static Vp, seat: &'static Seat) {
     let _was_told = seat.stop.drain();
 }
 
-/// The life of the sentinel of `vp`, which the host tells where the holder sleeps.
+/// The body of the sentinel of `vp`, if the host reports where the holder sleeps.
 pub(crate) fn guard(vp: &'static Vp, seat: &'static Seat) {
     let observer = Observer::made();
     observer.inspect(|observer| observer.enlist_sentinel(seat));

@@ -1,4 +1,5 @@
-//! When a busy virtual processor is told what, and when it is interrupted: time is an argument.
+//! Which attention bits a busy virtual processor gets and when it is interrupted. Time is an
+//! argument.
 
 use std::sync::{Arc, mpsc};
 
@@ -93,7 +94,7 @@ fn what_was_noticed_in_time_is_not_insisted_on() {
     let deadline_ns = START_NS + HOG_NS / 2;
     watch.decide(START_NS, 1, deadline_ns, 0);
     watch.decide(deadline_ns, 1, deadline_ns, 0);
-    // It has fired its timers, and switched.
+    // It has handled its timers, and switched.
     assert!(!watch.decide(deadline_ns + PATIENCE_NS, 2, NEVER_NS, 0).interrupt);
 }
 
@@ -106,14 +107,15 @@ fn looks_become_rarer_while_nobody_sleeps() {
     assert_eq!(watch.next_look(true, SLICE_NS), LOOK_MIN_NS);
 }
 
-/// Sleeps in the kernel, behind the runtime's back.
+/// Sleeps in the kernel without calling the runtime.
 #[expect(unsafe_code, reason = "a call of the C library")]
 fn sleep_in_the_kernel() {
     // SAFETY: touches no memory.
     unsafe { libc::usleep(30_000) };
 }
 
-/// Runs a microprocess that sleeps in the kernel and then calls nobody, while nothing else is there that would have the monitor look.
+/// Runs a microprocess that sleeps in the kernel and then makes no call. Nothing else would wake
+/// the monitor.
 fn come_back_to_a_loop(detection: Detection) {
     let stop = Arc::new(AtomicU32::new(0));
     let stopped = Arc::clone(&stop);

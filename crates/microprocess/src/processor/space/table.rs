@@ -146,13 +146,13 @@ impl Table {
         let _ours = self.file.unlock((1 + index) * ENTRY_BYTES, ENTRY_BYTES);
     }
 
-    /// The entries that anybody has used.
+    /// The entries that were ever used.
     fn entries(&self) -> impl Iterator<Item = (usize, &Entry)> + Clone {
         let used = (self.used().load(Ordering::Relaxed) as usize).min(ENTRIES_MAX);
         (0..used).map(|index| (index, self.entry(index)))
     }
 
-    /// What everybody wants, but for entry `own`.
+    /// The claims of all entries but `own`.
     pub(super) fn claims(
         &self,
         own: usize,
@@ -163,12 +163,12 @@ impl Table {
             .filter_map(move |(index, entry)| entry.claim(index, now_ns))
     }
 
-    /// How many want to run on `cpu`.
+    /// How many virtual processors want to run on `cpu`.
     pub(super) fn count_on(&self, cpu: usize) -> usize {
         self.claims(ENTRIES_MAX, monotonic_ns()).filter(|claim| claim.cpu == cpu).count()
     }
 
-    /// Rouses those who stand aside on `cpu` and want more than `level`.
+    /// Wakes the holders that stand aside on `cpu` and want a level above `level`.
     pub(super) fn rouse_above(&self, cpu: usize, level: Option<u8>) {
         let floor = level.map_or(0, |level| 1 + u32::from(level));
         for (_, entry) in self.entries() {

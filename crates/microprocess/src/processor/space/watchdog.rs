@@ -1,15 +1,16 @@
-//! Measures against unreliable schedulers (Paper 1, §3.4): who never answers an event.
+//! Measures against unreliable user schedulers, which do not answer an event (Paper 1, §3.4).
 //!
-//! The paper sets a timer when an event occurs, and ends or demotes a program whose user scheduler does not come back. Here the monitor
-//! leaves every event in the attention word, which the holder looks at whenever it unmasks events and whenever it is interrupted. A bit that
-//! stays there while the holder *uses CPU time* (a holder that sleeps, or that the host lets wait, answers when it runs again) proves one of
-//! three things:
+//! The paper sets a timer when an event occurs, and ends or demotes a program whose user scheduler
+//! does not return. Here the monitor leaves every event in the attention word. The holder reads
+//! that word whenever it unmasks events, and whenever it is interrupted. A holder that sleeps or
+//! waits for a CPU answers when it runs again. So only a bit that stays there while the holder
+//! *uses CPU time* proves a fault, one of three:
 //!
-//! | seen | §3.4 | cause |
+//! | observed | §3.4 | cause |
 //! |---|---|---|
 //! | masked, a microprocess runs | 1 | events were masked and not unmasked |
-//! | masked, no microprocess runs | 2 | Blocked, or Resumed, is not answered: who was given the processor does not dispatch |
-//! | not masked | 3 | Preempted is not answered by a `yield`: the signal never arrives |
+//! | masked, no microprocess runs | 2 | Blocked, or Resumed, is not answered: the thread that received the virtual processor does not dispatch |
+//! | not masked | 3 | Preempted is not answered by a `yield`: the signal does not arrive |
 
 use core::fmt;
 use std::process;
@@ -21,18 +22,18 @@ use kyocho_sys::task::ThreadId;
 
 use crate::processor::vp::Vp;
 
-/// CPU time that a holder uses before an event counts as unanswered.
+/// How much CPU time a holder uses before an event counts as unanswered.
 const LIMIT_NS: u64 = 500_000_000;
 
-/// What is done about a virtual processor that uses CPU time and no longer answers events. In each case a line on standard error says which,
-/// why, and what it runs.
+/// The action against a virtual processor that uses CPU time and no longer answers events. In each
+/// case a line on standard error names the virtual processor, the cause and what it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnUnanswered {
-    /// That line.
+    /// Only that line.
     #[default]
     Report,
-    /// Its kernel thread gets only what nobody else wants of the CPU, from then on (`SCHED_IDLE`).
+    /// From then on its kernel thread gets only CPU time that no other thread wants (`SCHED_IDLE`).
     Demote,
     /// The process ends, by `SIGABRT`.
     End,
@@ -56,25 +57,27 @@ impl fmt::Display for Cause {
     }
 }
 
-/// An event that nobody has answered yet.
+/// An event that has not been answered yet.
 #[derive(Debug, Clone, Copy)]
 struct Unanswered {
     holder: ThreadId,
-    /// How often attention was served, and the CPU time that the holder had used, when it was first seen.
+    /// When the event was first seen: how often attention had been served, and how much CPU time
+    /// the holder had used.
     served: u64,
     used_ns: u64,
 }
 
-/// What the monitor remembers of one virtual processor that does not answer.
+/// What the monitor records of one virtual processor that does not answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Suspicion {
     began: Option<Unanswered>,
-    /// Something was done about it.
+    /// The action was taken.
     acted: bool,
 }
 
 impl Suspicion {
-    /// An event is in the attention word of `vp`, or none; acts if it has been there for too long.
+    /// Called at each check. `is_unanswered`: there is an event in the attention word of `vp`. Acts
+    /// if it has been there for too long.
     pub(crate) fn look(&mut self, vp: &'static Vp, is_unanswered: bool) {
         let Some(now) = Unanswered::seen(vp).filter(|_| is_unanswered) else {
             *self = Self::default();
@@ -101,8 +104,8 @@ impl Unanswered {
     }
 }
 
-/// Says what is wrong with `vp`, and does what is to be done. Allocates nothing and waits for nobody: the holder may have the
-/// allocator's lock, or that of standard error, and the monitor has other virtual processors to look after.
+/// Reports `vp` and takes the action. Allocates nothing and takes no lock: the holder may have the
+/// allocator's lock, or that of standard error. The monitor has other virtual processors to serve.
 fn act(vp: &'static Vp, holder: ThreadId) {
     let is_masked = vp.holder().is_masked();
     let running = vp.current.get();
@@ -126,12 +129,12 @@ fn act(vp: &'static Vp, holder: ThreadId) {
             tell(format_args!("kyocho: microprocess {process}:{local} ({name}) {cause}{done}"))
         }
     };
-    // Nobody reads it, or it takes nothing now: then nobody is told.
+    // If standard error accepts nothing now, the report is lost.
     let _unread = said;
     match action {
         OnUnanswered::Report => {}
         OnUnanswered::Demote => {
-            // Needs no permission, so an injected fault alone refuses it.
+            // This needs no permission, so only an injected fault makes it fail.
             let _as_it_was = set_class(holder, Class::Idle);
         }
         OnUnanswered::End => process::abort(),

@@ -1,5 +1,6 @@
-//! Who is alone takes no locks, and mutex and semaphore keep their promises without: in processes of their own, since a call from a kernel
-//! thread of no runtime turns locks on for good.
+//! A virtual processor that is alone awake takes no locks, and mutex and semaphore work without
+//! them. Each test runs in a process of its own, since a call from a kernel thread outside any
+//! runtime turns locks on for good.
 #![expect(
     clippy::excessive_nesting,
     reason = "a scenario nests: runtime, scope, microprocess, loop"
@@ -18,15 +19,15 @@ use crate::yield_now;
 use crate::{Builder, Killed, Microprocess, Mutex, Runtime, Semaphore};
 use crate::{scope, spawn, statistics, virtual_processor};
 
-/// Says to the process that a test starts that it is that one.
+/// Set for the process that a test starts, with the test's name.
 const ALONE: &str = "KYOCHO_SPIN_TESTS_ALONE";
 
-/// The other process; as a test, it does nothing.
+/// The body of the other process. As a test it does nothing.
 #[test]
 fn in_a_process_of_its_own() {
     let Ok(wanted) = env::var(ALONE) else { return };
     if wanted == "several" {
-        // The watchdog's thread calls nothing of ours.
+        // The watchdog's thread does not call the runtime.
         locks_come_and_go();
         a_virtual_processor_joins_another();
         return;
@@ -43,7 +44,7 @@ fn in_a_process_of_its_own() {
         })
     };
     assert!(!are_needed, "locks are on");
-    // This thread belongs to no runtime, and its call turns them on.
+    // This thread is outside any runtime, so its call turns locks on.
     drop(Mutex::new(0).lock());
     assert!(is_needed());
 }
@@ -65,7 +66,7 @@ fn locks_come_and_go() {
                         yield_now();
                     }
                 };
-                // Whoever moves me leaves nobody where I was.
+                // Moving to the other virtual processor leaves this one without work.
                 let me = Microprocess::current();
                 me.set_virtual_processor(Some(virtual_processor()));
                 let there = Builder::new().virtual_processor(other);
@@ -82,7 +83,7 @@ fn locks_come_and_go() {
     });
 }
 
-/// Everybody who may leaves a virtual processor that joins another; who is pinned stays.
+/// If a virtual processor joins another, all its microprocesses move there, except pinned ones.
 fn a_virtual_processor_joins_another() {
     on_processors(2, || {
         let stop = AtomicBool::new(false);
@@ -106,7 +107,8 @@ fn a_virtual_processor_joins_another() {
     });
 }
 
-/// Has its virtual processor join the first until it is there: others' sharing may bring it back.
+/// Makes its virtual processor join the first until it is there; sharing may move it back
+/// meanwhile.
 fn leave_for_the_first() {
     Microprocess::current().set_virtual_processor(None);
     while virtual_processor() != 0 {
@@ -116,7 +118,7 @@ fn leave_for_the_first() {
     }
 }
 
-/// Between producers and consumers, for some time slices; none is lost, none comes twice.
+/// Producers and consumers pass items for some time slices. No item is lost or comes twice.
 fn items_pass_a_buffer() {
     const PARTIES: usize = 4;
     const ITEMS: usize = 100_000;
@@ -143,7 +145,7 @@ fn items_pass_a_buffer() {
     assert_eq!((free.permits(), full.permits()), (8, 0));
 }
 
-/// What is always granted is a kill point none the less.
+/// An operation that is always granted at once is a kill point all the same.
 fn loops_that_never_wait_are_killed() {
     let loops: [fn(); 2] = [
         || {
@@ -168,7 +170,7 @@ fn loops_that_never_wait_are_killed() {
     }
 }
 
-/// Runs what is `wanted` in a process of its own.
+/// Runs the tests named by `wanted` in a process of their own.
 fn alone(wanted: &str) {
     let (_crate, module) = module_path!().split_once("::").unwrap();
     let name = format!("{module}::in_a_process_of_its_own");

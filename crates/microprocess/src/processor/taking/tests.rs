@@ -1,4 +1,5 @@
-//! A taker that the host puts aside in the middle of taking: whoever comes back from the kernel waits for the outcome, nobody is lost.
+//! The host suspends a taker in the middle of taking. Threads that return from the kernel wait for
+//! the outcome, and no microprocess is lost.
 #![expect(unsafe_code, reason = "sleeps in the kernel by raw system calls")]
 
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,15 +19,17 @@ use crate::schedule::mask;
 use crate::{Detection, Runtime};
 use crate::{scope, statistics, yield_now};
 
-/// How often a taker is to be put aside.
+/// How often a taker is to be suspended.
 const TIMES: usize = 3;
-/// A claim that is older than this while somebody else has the taker's CPU was put aside: a look takes some microseconds.
+/// If a claim is older than this while another thread has the taker's CPU, the taker was suspended.
+/// A check takes some microseconds.
 const ASIDE_NS: u64 = 100_000;
-/// How long the CPU is taken then: longer than the sleeper sleeps.
+/// How long the CPU is then occupied: longer than the sleeper sleeps.
 const HOGGED_NS: u64 = 400_000;
 const SLEEP_NS: i64 = 50_000;
 
-/// Takes the CPU of `vp` from everybody who shares time, again and again, and keeps it where that hits somebody who is taking `vp`.
+/// Takes the CPU of `vp` from all time-sharing threads again and again. If that suspends a taker of
+/// `vp`, keeps the CPU for a while.
 fn hog(vp: &'static Vp, hits: &AtomicUsize, stop: &AtomicBool) {
     let me = ThreadId::current();
     let mut nap_ns = 0;
@@ -50,8 +53,8 @@ fn raw_sleep() {
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
 }
 
-/// A sleeper and its neighbour on `vp`, beside the hog, until that has hit often enough, both have gone on, and the virtual processor was taken
-/// from the sleeper.
+/// Runs a sleeper and its neighbour on `vp`, beside the hog. Ends when the hog has hit often
+/// enough, both have continued, and the virtual processor was taken from the sleeper.
 fn sleep_beside(hits: &AtomicUsize) {
     let [slept, turns] = [(); 2].map(|()| AtomicUsize::new(0));
     let has_gone_on = |count: &AtomicUsize| count.load(Ordering::SeqCst) > 0;
@@ -64,7 +67,7 @@ fn sleep_beside(hits: &AtomicUsize) {
             while !is_over() {
                 raw_sleep();
                 slept.fetch_add(1, Ordering::SeqCst);
-                // Its virtual processor is gone, perhaps, or somebody is about to take it.
+                // Its virtual processor may be lost, or a taker may be about to take it.
                 yield_now();
             }
         });
@@ -107,11 +110,11 @@ fn who_is_put_aside_in_the_middle_of_taking_loses_nobody() {
     under_watchdog(NAME, || runtime.run(run).unwrap());
 }
 
-/// How often a thread took a virtual processor, and how often one of the lowest class did.
+/// How often a virtual processor was taken, and how often by a thread of the lowest class.
 static TAKERS: AtomicUsize = AtomicUsize::new(0);
 static IDLE_TAKERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes the class of the calling thread, which takes a virtual processor.
+/// Records the class of the calling thread, which takes a virtual processor.
 pub(super) fn note_taker() {
     TAKERS.fetch_add(1, Ordering::SeqCst);
     if class(ThreadId::current()) == Ok(Some(Class::Idle)) {
@@ -119,7 +122,8 @@ pub(super) fn note_taker() {
     }
 }
 
-/// The host may keep such a thread off its core between its claim and the end of it, and others would wait.
+/// The host may suspend a thread of the lowest class between its claim and the end of the claim;
+/// other threads would then wait.
 #[test]
 fn nobody_of_the_lowest_class_takes_a_virtual_processor() {
     const NAME: &str = "nobody_of_the_lowest_class_takes_a_virtual_processor";

@@ -1,7 +1,8 @@
 //! Timelines in Chrome's trace format, which Perfetto and `chrome://tracing` open.
 //!
-//! One track a virtual processor: a span from each moment that something began to run to the next such moment, and instants for
-//! the events. Times are microseconds since the recording began.
+//! There is one track for each virtual processor. A span lasts from the moment at which a
+//! microprocess began to run to the next such moment; events are instants. Times are microseconds
+//! since the recording began.
 //!
 //! Source: "Trace Event Format", the JSON object format.
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Moment, Timeline, What};
 
-/// What is running on one virtual processor.
+/// What runs on one virtual processor.
 struct Running<'a> {
     since_ns: u64,
     moment: &'a Moment,
@@ -69,7 +70,7 @@ fn track(timeline: &Timeline, number: usize, events: &mut Vec<Value>) {
     close(&mut running, timeline.to_ns, events);
 }
 
-/// What a microprocess is called.
+/// The title of a microprocess: its name, or its id.
 fn title(moment: &Moment) -> String {
     moment.name.clone().unwrap_or_else(|| format!("microprocess {}", moment.id))
 }

@@ -1,7 +1,9 @@
 //! The newest moments of one virtual processor.
 //!
-//! One writer at a time: the holder with events masked, or who takes the processor from it while it sleeps. Readers come when recording
-//! has stopped; a moment that is still being written then is the newest, and is seen whole or left out by its time.
+//! There is one writer at a time: the holder with events masked, or a thread that takes the virtual
+//! processor from it while it sleeps. Readers come after recording has stopped. A moment that is
+//! still being written then is the newest one. It is read completely, or left out because of its
+//! time.
 #![expect(unsafe_code, reason = "follows the pointer to the ring, which lives for ever")]
 
 use core::ptr;
@@ -13,7 +15,7 @@ use super::{Moment, What, identity};
 use crate::processor::record::{Name, Record};
 use crate::processor::shown::ShownName;
 
-/// Moments kept for each virtual processor.
+/// How many moments are kept for each virtual processor.
 const CAPACITY: usize = 1 << 16;
 
 /// One moment.
@@ -51,7 +53,7 @@ impl Ring {
         self.written.store(number + 1, Ordering::Release);
     }
 
-    /// Appends the moments since `from_ns` to `moments`; how many were overwritten.
+    /// Appends the moments since `from_ns` to `moments`; returns how many were overwritten.
     fn take(&self, processor: usize, from_ns: u64, moments: &mut Vec<Moment>) -> u64 {
         let written = self.written.load(Ordering::Acquire);
         let kept = written.min(self.slots.len() as u64);
@@ -81,7 +83,7 @@ fn what_of(number: u64) -> Option<What> {
 /// The recording of one virtual processor.
 pub(crate) struct Trace {
     on: AtomicBool,
-    /// Made when it is first turned on; lives for ever.
+    /// Made when recording is first turned on; never freed.
     ring: AtomicPtr<Ring>,
 }
 
@@ -96,11 +98,11 @@ impl Trace {
     }
 
     fn ring(&self) -> Option<&'static Ring> {
-        // SAFETY: null or set by `turn_on` to a ring that lives for ever.
+        // SAFETY: null, or set by `turn_on` to a ring that is never freed.
         unsafe { self.ring.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Begins afresh, with what is `running`. Allocates the first time.
+    /// Begins a new recording, with what is `running`. Allocates the first time.
     pub(super) fn turn_on(&self, running: Option<&'static Record>) {
         match self.ring() {
             Some(ring) => ring.written.store(0, Ordering::Relaxed),
@@ -109,7 +111,7 @@ impl Trace {
                 self.ring.store(ring, Ordering::Release);
             }
         }
-        // Off, nobody else writes.
+        // While it is off, no other thread writes.
         if running.is_some() {
             self.write(What::Runs, running);
         }
@@ -121,7 +123,7 @@ impl Trace {
         self.on.store(false, Ordering::Release);
     }
 
-    /// Records that `what` happened to `record`, if anybody wants to know.
+    /// Records that `what` happened to `record`, if a recording is on.
     #[inline]
     pub(crate) fn note(&self, what: What, record: Option<&'static Record>) {
         if self.is_on() {
@@ -136,7 +138,7 @@ impl Trace {
         }
     }
 
-    /// Appends what was recorded since `from_ns`; how many moments were overwritten.
+    /// Appends what was recorded since `from_ns`; returns how many moments were overwritten.
     pub(super) fn take(&self, processor: usize, from_ns: u64, moments: &mut Vec<Moment>) -> u64 {
         self.ring().map_or(0, |ring| ring.take(processor, from_ns, moments))
     }

@@ -9,7 +9,8 @@ use crate::wait::sync::tests::on_processors;
 use crate::yield_now;
 use crate::{Builder, spawn};
 
-/// Recording is one for the whole address space, and tests run side by side: this is the only one that records.
+/// There is one recording for the whole address space, and tests run in parallel: this is the only
+/// one that records.
 #[test]
 fn a_timeline_shows_who_ran_by_name_and_when() {
     on_processors(1, || {
@@ -21,7 +22,8 @@ fn a_timeline_shows_who_ran_by_name_and_when() {
         for party in parties {
             party.join().unwrap();
         }
-        // Joined after recording: a microprocess that ended keeps its name in the timeline.
+        // The record's slot may be in use again: a microprocess that ended keeps its name in the
+        // timeline.
         spawn(|| ()).join().unwrap();
         let timeline = stop();
         assert!(timeline.from_ns < timeline.to_ns);
@@ -37,7 +39,7 @@ fn a_timeline_shows_who_ran_by_name_and_when() {
     });
 }
 
-/// Spans of a track follow one another, and carry the names.
+/// Checks that the spans of a track follow one another, and carry the names.
 fn check_chrome(text: &str) {
     let document: Value = serde_json::from_str(text).unwrap();
     let events = document["traceEvents"].as_array().unwrap();

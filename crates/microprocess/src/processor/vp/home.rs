@@ -1,4 +1,5 @@
-//! The virtual processor that a microprocess belongs to, and who may change that.
+//! The home of a microprocess: the virtual processor to which it belongs, and the rule for changing
+//! it.
 
 use core::ptr;
 
@@ -6,9 +7,9 @@ use kyocho_sys::prim::atomic::{AtomicPtr, Ordering};
 
 use super::{ClaimedIdle, Masked, Vp};
 
-/// A token that shows that nobody but the caller touches what belongs to a virtual processor now.
+/// A token which proves that only the caller uses the data of a virtual processor now.
 pub(crate) trait Holding {
-    /// Which virtual processor.
+    /// That virtual processor.
     fn processor(&self) -> &'static Vp;
 }
 
@@ -25,7 +26,8 @@ impl Holding for ClaimedIdle {
     }
 }
 
-/// A microprocess's home. Everybody reads it; only who holds the present home changes it.
+/// The home of a microprocess. Any thread may read it; only the holder of the present home may
+/// change it.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Home(AtomicPtr<Vp>);
@@ -41,13 +43,13 @@ impl Home {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Of a new microprocess, whose record nobody knows yet.
+    /// Sets the home of a new microprocess, whose record no other thread knows yet.
     #[inline]
     pub(crate) fn begin_at(&self, vp: &'static Vp) {
         self.0.store(ptr::from_ref(vp).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Becomes `to`, at the word of who holds the present one.
+    /// Changes the home to `to`. `from` proves that the caller holds the present home.
     pub(crate) fn change(&self, from: &impl Holding, to: &'static Vp) {
         debug_assert!(ptr::eq(self.address(), from.processor()), "it is given by whom it is at");
         self.0.store(ptr::from_ref(to).cast_mut(), Ordering::Release);

@@ -1,16 +1,18 @@
-//! What belongs to the holder of a virtual processor, and the proof that the caller is that holder.
+//! The data that belongs to the holder of a virtual processor, and the proof that the caller is the
+//! holder.
 //!
 //! | token | proves | made by |
 //! |---|---|---|
 //! | [`Masked`] | the calling kernel thread holds the virtual processor, with events masked | sections ([`mask`](crate::schedule::mask)), guards, the base |
-//! | [`ClaimedIdle`](super::ClaimedIdle) | the holder sleeps for want of work, and touches nothing until the token is dropped | one exchange of the attention word |
+//! | [`ClaimedIdle`](super::ClaimedIdle) | the holder sleeps because it has no work, and uses nothing until the token is dropped | one exchange of the attention word |
 //!
-//! [`Own`] is [behind](kyocho_sys::holder_only) a [`Masked`]: there is no other way to a run queue, to timers, to free slots. A
-//! [`Home`](super::Home) changes at the word of either token. A token is the address of the virtual processor, so passing it costs what
-//! passing that costs.
+//! [`Own`] is [reached](kyocho_sys::holder_only) only through a [`Masked`]. There is no other way
+//! to a run queue, to timers or to free slots. Either token allows a [`Home`](super::Home) to
+//! change. A token is just the address of the virtual processor, so passing it costs no more.
 //!
-//! **Invariant:** a token is not used after the section that it comes from was left or its microprocess suspended. Tokens of a
-//! [`Section`](crate::schedule::Section) borrow it, and leaving or suspending consumes it; those of a guard last as long as its object.
+//! **Invariant:** a token is not used after its section was left or its microprocess suspended.
+//! Tokens of a [`Section`](crate::schedule::Section) borrow it, and leaving or suspending consumes
+//! it. Tokens of a guard last as long as its object.
 #![expect(unsafe_code, reason = "tokens promise what the compiler cannot see")]
 
 use core::cell::Cell;
@@ -25,23 +27,24 @@ use crate::processor::ready::ReadyQueue;
 use crate::processor::record::Record;
 use crate::processor::slot::FreeLists;
 
-/// The holder's part of a virtual processor.
+/// The data of a virtual processor that only its holder uses.
 pub(crate) struct Own {
-    /// What the base runs next: a switch to it needs more than a stack.
+    /// What the base runs next, if switching to it takes more than a switch of stacks.
     pub(crate) chosen: Cell<Option<&'static Record>>,
-    /// Over, but still on its stack when it came to the base.
+    /// A microprocess that has ended, but was still on its stack when it switched to the base.
     pub(crate) exiting: Cell<Option<&'static Record>>,
-    /// Who ran when the processor was taken from a sleeping holder: the next holder tells the scheduler.
+    /// The microprocess that ran when the virtual processor was taken from a sleeping holder. The
+    /// next holder reports it to the scheduler.
     pub(crate) blocked: Cell<Option<&'static Record>>,
     pub(crate) free: FreeLists,
     pub(super) next_id: Cell<u64>,
-    /// Up to where leads are paid for, in switches: see [`Masked::may_lead`].
+    /// Up to which switch leads are paid for: see [`Masked::may_lead`].
     pub(super) sleeper_leads: Cell<u64>,
-    /// The same for those who slept in the kernel.
+    /// The same, for microprocesses that slept in the kernel.
     pub(super) unblocked_leads: Cell<u64>,
-    /// When objects that came from others were last looked at.
+    /// When the travels of objects were last evaluated.
     pub(super) travelled_ns: Cell<u64>,
-    /// Which virtual processor gets everybody who is here.
+    /// The virtual processor to which all microprocesses here are to move.
     pub(super) joins: Cell<Option<&'static Vp>>,
     pub(crate) queue: ReadyQueue,
     pub(crate) timers: Heap<Record, Sleeping>,
@@ -81,11 +84,12 @@ impl Own {
 #[derive(Clone, Copy)]
 pub(crate) struct Masked<'section> {
     vp: &'static Vp,
-    /// The section's, on the kernel thread that entered it.
+    /// Lives as long as the section, on the kernel thread that entered it.
     section: PhantomData<(&'section (), *const ())>,
 }
 
-// SAFETY: made by `assume` alone, whose callers promise it, and shown to its own virtual processor alone, by `own`.
+// SAFETY: made only by `assume`, whose callers promise it, and passed only to its own virtual
+// processor, by `own`.
 unsafe impl Proof for Masked<'_> {}
 
 impl core::fmt::Debug for Masked<'_> {
@@ -105,20 +109,20 @@ impl Deref for Masked<'_> {
 
 impl<'section> Masked<'section> {
     /// # Safety
-    /// While the token is used, the calling kernel thread holds `vp` with events masked, or nobody else touches `vp`: it has not begun,
-    /// has stopped, or its holder sleeps behind a claim.
+    /// While the token is used, the calling kernel thread holds `vp` with events masked, or no
+    /// other thread uses `vp`: it has not begun, has stopped, or its holder sleeps behind a claim.
     #[inline(always)]
     pub(crate) const unsafe fn assume(vp: &'static Vp) -> Self {
         Self { vp, section: PhantomData }
     }
 
-    /// The virtual processor, as everybody may see it.
+    /// The virtual processor, as any thread may see it.
     #[inline(always)]
     pub(crate) const fn vp(self) -> &'static Vp {
         self.vp
     }
 
-    /// What is the holder's.
+    /// The data of the holder.
     #[inline(always)]
     pub(crate) const fn own(self) -> &'section Own {
         self.vp.own.get(&self)
@@ -141,7 +145,8 @@ mod tests {
     use super::Masked;
     use crate::processor::vp::ClaimedIdle;
 
-    /// Implemented once for what stays on its thread, and twice for what may leave it, so that nobody could tell which is meant.
+    /// Implemented once for types that stay on their thread, and twice for types that may leave it.
+    /// For the latter, the call is ambiguous and does not compile.
     trait StaysOnItsThread<A> {
         const HOLDS: bool = true;
     }
@@ -153,7 +158,7 @@ mod tests {
 
     #[test]
     fn tokens_stay_on_the_kernel_thread_that_made_them() {
-        // Does not compile otherwise.
+        // Otherwise this does not compile.
         const { assert!(<Masked<'static> as StaysOnItsThread<_>>::HOLDS) };
         const { assert!(<ClaimedIdle as StaysOnItsThread<_>>::HOLDS) };
     }

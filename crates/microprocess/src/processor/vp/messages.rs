@@ -1,4 +1,5 @@
-//! What messages do to the microprocesses of a virtual processor, and the events that its scheduler is told of. By the holder, masked.
+//! What messages do to the microprocesses of a virtual processor, and the events reported to its
+//! scheduler. All functions are called by the holder, with events masked.
 
 use core::ptr;
 
@@ -38,16 +39,17 @@ impl Masked<'_> {
         }
         if bits & remote::CHANGED != 0 {
             self.changed(record);
-            // Who asked may be of no runtime, and leaves the chain to us. One that was just woken waits no longer: we may be in the
-            // guard of what it waited for.
+            // The thread that asked may be outside any runtime, and cannot follow the chain of
+            // waits. A record that was just woken no longer waits: this thread may be in the guard
+            // of the object it waited for.
             if record.state.get() == State::Parked {
                 inherit::propagate(self, record);
             }
         }
     }
 
-    /// Unblocked: the kernel thread of `record` came back and waits for its turn. Where something more urgent runs, nobody switches
-    /// to it and back: that is the same event.
+    /// Unblocked: the kernel thread of `record` returned from its sleep and waits for its turn. If
+    /// a more urgent microprocess runs, no switch takes place: that is the same event.
     fn unblocked(self, record: &'static Record) {
         self.note_unblocked(record);
         // It occupies a kernel thread until it is done.
@@ -58,7 +60,7 @@ impl Masked<'_> {
         }
     }
 
-    /// The kernel thread of `record`, which is bound to it, came back.
+    /// Records that the kernel thread of `record`, which is bound to it, returned from its sleep.
     pub(crate) fn note_unblocked(self, record: &'static Record) {
         record.state.set(State::Runnable);
         self.counters.unblocked.bump();
@@ -71,7 +73,8 @@ impl Masked<'_> {
         }
     }
 
-    /// Changed: takes over what was asked for `record` from outside. What runs is reconsidered by whoever serves us.
+    /// Changed: applies what was asked for `record` from outside. The caller decides anew what
+    /// runs.
     pub(crate) fn changed(self, record: &'static Record) {
         let runs = self.current.get().is_some_and(|current| ptr::eq(current, record));
         let may_be_queued = record.state.get() == State::Runnable && !runs;
@@ -88,21 +91,22 @@ impl Masked<'_> {
         }
     }
 
-    /// Tells the scheduler that a kernel thread without a microprocess got the processor, and from whom.
+    /// Reports to the scheduler that a kernel thread without a microprocess received the virtual
+    /// processor, and from which microprocess it was taken.
     pub(crate) fn resumed(self) {
         self.counters.resumed.bump();
         self.tell_blocked();
         self.queue().tell(EventKind::Resumed, self.index, None);
     }
 
-    /// Tells the scheduler from whom the processor was taken, if it was.
+    /// Reports to the scheduler from which microprocess the virtual processor was taken, if it was.
     pub(crate) fn tell_blocked(self) {
         if let Some(blocked) = self.own().blocked.take() {
             self.queue().tell(EventKind::Blocked, self.index, Some(blocked));
         }
     }
 
-    /// Makes `record` runnable if it is parked; a wake that comes too late does nothing.
+    /// Makes `record` runnable if it is parked; a wake that is too late does nothing.
     #[inline]
     pub(crate) fn wake(self, record: &'static Record) {
         if record.state.get() == State::Parked {
@@ -115,7 +119,7 @@ impl Masked<'_> {
         }
     }
 
-    /// Ends the `park` of `record`, or its next one.
+    /// Ends the present `park` of `record`, or the next one.
     pub(crate) fn unpark(self, record: &'static Record) {
         if record.state.get() == State::Parked && record.reason.get().kind == Kind::Park {
             self.wake(record);

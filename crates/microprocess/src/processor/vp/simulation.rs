@@ -1,10 +1,15 @@
-//! Events in random orders, from a seed, against virtual processors and the built-in run queue: nobody is lost, nobody runs twice, the
-//! most urgent first, first come first served among equals but for leads that were paid for: two switches each. Where everybody sleeps at each of its
-//! turns, as in two of four seeds, half of them cannot pay.
+//! Random events from a seed, against virtual processors and the built-in run queue. The checks: no
+//! microprocess is lost or runs twice; the most urgent runs first; equal ones run first come, first
+//! served, except for *leads*.
 //!
-//! The code is real from the inbox on: messages are posted, served and forwarded, microprocesses queued, given away, taken over from
-//! idle processors, set on timers. What
-//! is missing is kernel threads: the test says when one sleeps, comes back, is preempted. Beside it goes a naive model of who is where:
+//! With a lead, a microprocess that slept goes before its equals. Each lead is paid for with two
+//! switches. In half of the seeds all microprocesses sleep at each of their turns, so that only
+//! half of them can pay.
+//!
+//! The code is real from the inbox on: messages are posted, served and forwarded; microprocesses
+//! are queued, given away, taken over from idle virtual processors, and set on timers. There are no
+//! kernel threads: the test says when one sleeps, returns or is preempted. A naive model tracks
+//! where each microprocess is:
 //!
 //! ```text
 //!   queued ── pop ──► running ── parks ──► parked ── wake, unpark, timer ──► queued
@@ -29,20 +34,21 @@ use crate::schedule::mask;
 
 const MEMBERS: usize = 24;
 const STEPS: usize = 400;
-/// Up to the normal priority: a message for somebody above pokes the monitor, which a simulation has not.
+/// Up to the normal priority: a message for a more urgent microprocess wakes the monitor, and a
+/// simulation has none.
 const LEVELS: u64 = Priority::NORMAL.level() as u64 + 1;
 const SEEDS: u64 = 3_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In a run queue: its place among equals.
+    /// In a run queue, at this place among its equals.
     Queued {
         order: i64,
     },
     Running,
     Parked,
     Blocked,
-    /// Given to another processor: its message is on its way.
+    /// Sent to another virtual processor; its message is on the way.
     Moving,
 }
 
@@ -52,7 +58,7 @@ struct Member {
     place: Place,
     level: u8,
     token: bool,
-    /// What was asked of it and not answered.
+    /// The requests to it that were not handled yet.
     asked: u32,
     /// When its timer is due, while it is set.
     due_ns: u64,
@@ -61,18 +67,19 @@ struct Member {
 struct Processor {
     vp: Masked<'static>,
     running: Option<usize>,
-    /// It sleeps for want of work.
+    /// It sleeps because it has no work.
     rests: bool,
-    /// Members with messages, in the order in which they came.
+    /// Members with messages, in the order in which these came.
     inbox: VecDeque<usize>,
     timer_leads: Purse,
     unblocked_leads: Purse,
 }
 
-/// What a lead costs, in switches.
+/// The price of a lead, in switches.
 const PRICE: u64 = 2;
 
-/// What pays for leads of one kind: each switch puts in one, up to [`LEADS_MAX`] times two.
+/// What pays for leads of one kind. Each switch adds one, and at most [`LEADS_MAX`] leads can be
+/// saved.
 struct Purse {
     switches: u64,
     price: u64,
@@ -96,13 +103,13 @@ impl Purse {
     }
 }
 
-/// What those that run do, and with what they come back.
+/// What running microprocesses do, and how they wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Habit {
     Anything,
     SleepInTheKernel,
     SleepUntil,
-    /// Without a deadline, so that processors fall idle.
+    /// Without a deadline, so that virtual processors become idle.
     Park,
 }
 
@@ -112,9 +119,9 @@ const HABITS: [Habit; 4] =
 struct Simulation {
     random: Random,
     habit: Habit,
-    /// Somebody ran before an equal that had come before it, and had not paid for that.
+    /// A microprocess ran before an equal that had come before it, without having paid for that.
     is_unfair: bool,
-    /// How often one was taken over from an idle processor.
+    /// How often a microprocess was taken over from an idle virtual processor.
     taken_over: u32,
     now_ns: u64,
     order: i64,
@@ -126,10 +133,10 @@ impl Simulation {
     fn new(seed: u64, price: u64) -> Self {
         let processor = |index| {
             let vp: &'static Vp = Box::leak(Box::new(Vp::new(index, core::ptr::null_mut())));
-            // Whom a message for an idle processor wakes.
+            // The kernel thread that a message for an idle virtual processor wakes.
             let holder = Box::leak(Box::new(KernelThread::new(core::ptr::null_mut())));
             vp.holder.store(holder, kyocho_sys::prim::atomic::Ordering::Release);
-            // SAFETY: the simulation is on one thread, and what holds it.
+            // SAFETY: the simulation has one thread, which holds it.
             let vp = unsafe { Masked::assume(vp) };
             let (timer_leads, unblocked_leads) = (Purse::new(price), Purse::new(price));
             let inbox = VecDeque::new();
@@ -161,13 +168,13 @@ impl Simulation {
         self.members.push(Member { record, home, place, level, token: false, asked: 0, due_ns: 0 });
     }
 
-    /// Behind its equals.
+    /// A place behind its equals.
     fn behind(&mut self) -> Place {
         self.order += 1;
         Place::Queued { order: self.order }
     }
 
-    /// Before its equals.
+    /// A place before its equals.
     fn before(&mut self) -> Place {
         self.order += 1;
         Place::Queued { order: -self.order }
@@ -206,7 +213,8 @@ impl Simulation {
         }
     }
 
-    /// The kernel thread of somebody comes back, the first one from `start` on whose thread sleeps.
+    /// A kernel thread returns from its sleep: that of the first blocked member, counted from
+    /// `start`.
     fn unblock(&mut self, start: usize) {
         let mut members = (start..MEMBERS).chain(0..start);
         if let Some(member) = members.find(|&at| self.members[at].place == Place::Blocked) {
@@ -216,7 +224,7 @@ impl Simulation {
 
     fn post(&mut self, index: usize, bits: u32) {
         let member = &mut self.members[index];
-        // Its kernel thread comes back once.
+        // Its kernel thread returns once.
         if member.asked & bits & remote::UNBLOCKED != 0 {
             return;
         }
@@ -224,7 +232,7 @@ impl Simulation {
         self.expect(index, bits);
     }
 
-    /// A message for a member is on its way, and ends the rest of its home.
+    /// A message for a member is on the way, and wakes its home.
     fn expect(&mut self, index: usize, bits: u32) {
         let member = &mut self.members[index];
         if member.asked == 0 {
@@ -235,7 +243,8 @@ impl Simulation {
         member.asked |= bits;
     }
 
-    /// From outside, or from the holder of the processor that is not the member's home.
+    /// Posts from outside, or from the holder of the virtual processor that is not the member's
+    /// home.
     fn post_from_somewhere(&mut self, index: usize, bits: u32) {
         if self.random.below(2) == 0 {
             return self.post(index, bits);
@@ -258,7 +267,7 @@ impl Simulation {
         }
     }
 
-    /// A processor that has nothing to do falls asleep.
+    /// A virtual processor that has nothing to do falls asleep.
     fn rest(&mut self, processor: usize) {
         let queued = |member: &Member| {
             member.home == processor && matches!(member.place, Place::Queued { .. })
@@ -268,7 +277,7 @@ impl Simulation {
         if has_work || here.rests || self.members.iter().any(queued) {
             return;
         }
-        // What was served before and found nothing, and what a timer said.
+        // Serves bits that were set for nothing, or by a timer.
         here.vp.serve();
         here.rests = attention::rest(&here.vp.attention, attention::IDLE);
         assert!(here.rests, "nothing was raised since");
@@ -297,7 +306,8 @@ impl Simulation {
         }
     }
 
-    /// What the messages of a member do to it, in the order in which one record's are answered.
+    /// Applies the messages of a member to the model, in the order in which one record's messages
+    /// are handled.
     fn answer(&mut self, index: usize) {
         let asked = core::mem::take(&mut self.members[index].asked);
         let is = |simulation: &Self, place| simulation.members[index].place == place;
@@ -359,7 +369,7 @@ impl Simulation {
         self.expect(index, remote::ARRIVE);
     }
 
-    /// The member of what a processor took out of its queue.
+    /// The member that a virtual processor took out of its queue.
     fn taken(&self, processor: usize, record: &'static Record) -> usize {
         let found = self.members.iter().position(|member| core::ptr::eq(member.record, record));
         let index = found.expect("one of ours");
@@ -370,7 +380,7 @@ impl Simulation {
         index
     }
 
-    /// What runs does something, or somebody begins to run.
+    /// The running microprocess does something, or one begins to run.
     fn run(&mut self, processor: usize) {
         self.rise(processor);
         let Some(index) = self.processors[processor].running else { return self.pop(processor) };
@@ -423,7 +433,7 @@ impl Simulation {
             _ => self.random.below(2) == 0,
         };
         if sleeps {
-            // No two are due at the same time.
+            // No two timers are due at the same time.
             let due_ns = (self.now_ns + self.random.below(5000)) / 32 * 32 + index as u64;
             self.members[index].due_ns = due_ns;
             vp.own().timers.insert(record, due_ns);
@@ -478,7 +488,7 @@ impl Simulation {
         }
     }
 
-    /// Lets everybody run who is queued, until nobody is.
+    /// Runs all queued microprocesses until none is left.
     fn empty(&mut self, processor: usize) {
         loop {
             if let Some(index) = self.processors[processor].running.take() {
@@ -493,9 +503,9 @@ impl Simulation {
         }
     }
 
-    /// Everybody who can run does.
+    /// Runs every microprocess that can run.
     fn finish(mut self) {
-        // What is forwarded arrives in the second round.
+        // Forwarded messages arrive in the second round.
         (0..2).for_each(|_| (0..2).for_each(|processor| self.serve(processor)));
         (0..2).for_each(|processor| self.empty(processor));
         self.check();
@@ -512,14 +522,14 @@ impl Simulation {
     }
 }
 
-/// What became of a seed.
+/// The outcome of one seed.
 struct Played {
-    /// First come was first served, but for leads that were paid for.
+    /// The order was first come, first served, except for leads that were paid for.
     is_fair: bool,
     taken_over: u32,
 }
 
-/// Plays one seed, beside a model in which a lead costs `price`.
+/// Runs one seed, beside a model in which a lead costs `price`.
 fn simulate(seed: u64, price: u64) -> Played {
     let mut simulation = Simulation::new(seed, price);
     for _ in 0..STEPS {
@@ -531,7 +541,8 @@ fn simulate(seed: u64, price: u64) -> Played {
     played
 }
 
-/// Plays one seed, and tells how many were taken over from idle processors; a failure names the seed.
+/// Runs one seed; returns how many microprocesses were taken over from idle virtual processors. A
+/// failure names the seed.
 fn play(seed: u64) -> u32 {
     let played = std::panic::catch_unwind(|| {
         let played = simulate(seed, PRICE);
@@ -554,7 +565,8 @@ fn whatever_happens_nobody_is_lost_and_the_order_is_kept() {
     }
 }
 
-/// Mutant: a model in which a lead costs more or less. What really runs is then not what it expects, in either kind of sleep.
+/// A mutant: a model in which a lead has another price. The model must then differ from the real
+/// order, for either kind of sleep.
 #[test]
 fn a_lead_at_another_price_is_caught() {
     for price in [0, 1, 3] {

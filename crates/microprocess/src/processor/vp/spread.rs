@@ -1,4 +1,5 @@
-//! Who leaves a virtual processor for another one: see [`balance`]. By the holder, masked.
+//! Migration of microprocesses between virtual processors: see [`balance`]. `Masked` functions are
+//! called by the holder.
 
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
@@ -9,17 +10,17 @@ use crate::processor::record::Record;
 use crate::processor::scheduler::Runs;
 
 impl Vp {
-    /// Whether somebody has come since it was heard last.
+    /// Whether a microprocess began to wait here since the monitor's last check.
     pub(crate) fn has_offered(&self) -> bool {
         self.offered.load(Ordering::Relaxed)
     }
 
-    /// Notes whether somebody waits for whom the monitor is to look.
+    /// Sets whether a microprocess waits here for which the monitor is to check.
     pub(crate) fn set_offered(&self, waits: bool) {
         self.offered.store(waits, Ordering::Relaxed);
     }
 
-    /// Whether it may call the monitor from now on, or waits until that comes.
+    /// Sets whether it may call the monitor. If not, it waits until the monitor comes.
     pub(crate) fn let_offer(&self, may: bool) {
         let others = self.shared().vps().len() > 1;
         self.offers.store(others && may, Ordering::Relaxed);
@@ -27,8 +28,9 @@ impl Vp {
 }
 
 impl Masked<'_> {
-    /// `record` became runnable here. What runs gives way to it once the holder unmasks, if that is less urgent; and while others are
-    /// idle, the monitor is to see whether they are worth waking for who waits.
+    /// `record` became runnable here. If the running microprocess is less urgent, it gives way when
+    /// the holder unmasks events. While other virtual processors are idle, the monitor is asked
+    /// whether one should be woken.
     #[inline]
     pub(crate) fn contend(self, record: &'static Record) {
         let Some(running) = self.current.get() else { return };
@@ -51,8 +53,9 @@ impl Masked<'_> {
         }
     }
 
-    /// The holder has entered an object whose last user was virtual processor `from`. Where that happens all the time, those who use the objects are to be
-    /// together: the one of the higher number gives all it has to the other.
+    /// Called when the holder enters an object whose last user was virtual processor `from`. If
+    /// this happens often, the microprocesses that share objects are to be together. The virtual
+    /// processor with the higher index then gives all of its own to the other.
     #[inline]
     pub(crate) fn note_travel(self, from: usize) {
         let travels = self.counters.travels.bump();
@@ -70,7 +73,8 @@ impl Masked<'_> {
         }
     }
 
-    /// Everybody who is here and may move goes to virtual processor `index`, if that runs, at the next scheduling point. By the holder, masked.
+    /// Makes all microprocesses here that may move go to virtual processor `index`, if that runs,
+    /// at the next scheduling point.
     pub(crate) fn join_now(self, index: usize) {
         if let Some(other) = self.shared().vp(index) {
             self.own().joins.set(Some(other));
@@ -78,7 +82,8 @@ impl Masked<'_> {
         }
     }
 
-    /// Gives everybody who may move to the virtual processor that this one joins, if it does. By the holder, on the base.
+    /// Gives all microprocesses that may move to the virtual processor that this one joins, if it
+    /// joins one. Call on the base.
     pub(crate) fn gather(self) {
         let Some(other) = self.own().joins.take() else { return };
         self.counters.gathered.bump();
@@ -87,7 +92,7 @@ impl Masked<'_> {
         }
     }
 
-    /// Moves some of what is runnable here to virtual processors that are idle.
+    /// Moves some of the runnable microprocesses here to idle virtual processors.
     #[cold]
     pub(crate) fn share(self, runs: Runs) {
         let vps = self.shared().vps();
@@ -99,14 +104,15 @@ impl Masked<'_> {
             self.counters.shared.bump();
             record.send_to(self, vp);
         }
-        // Who stays behind a long run, for want of idle ones just now, is looked after again.
+        // A microprocess that still waits behind a long run, for lack of idle virtual processors,
+        // is checked again.
         self.set_offered(runs == Runs::Long && !self.queue().is_empty());
     }
 
-    /// How many to give to `idle` virtual processors.
+    /// How many microprocesses to give to `idle` virtual processors.
     ///
-    /// Where nobody runs, one stays, whatever the scheduler says: two virtual processors that ask each other for work would hand it to and fro and
-    /// never run it.
+    /// If none runs here, one stays, whatever the scheduler says. Otherwise two virtual processors
+    /// that ask each other for work would pass it to and fro and never run it.
     fn surplus(self, idle: usize, runs: Runs) -> usize {
         let kept = usize::from(self.current.get().is_none());
         let runnable = self.queue().count_up_to(COUNTED_MAX);
@@ -129,7 +135,7 @@ mod tests {
     fn the_only_one_stays_where_nobody_runs() {
         let section = mask();
         let vp: &'static Vp = Box::leak(Box::new(Vp::new(0, ptr::null_mut())));
-        // SAFETY: nobody else has it.
+        // SAFETY: no other thread knows it.
         let masked = unsafe { Masked::assume(vp) };
         let fresh = |id| -> &'static Record {
             let record = slot::make(slot::STACKLESS).expect("memory for a record");

@@ -1,4 +1,5 @@
-//! Sleepers of a virtual processor whose time comes, and who of those that slept goes before its equals. By the holder, masked.
+//! The timers of a virtual processor, and which sleepers go before their equals when they wake. All
+//! functions are called by the holder, with events masked.
 
 use core::cell::Cell;
 
@@ -8,7 +9,7 @@ use super::{Masked, NEVER_NS};
 use crate::processor::record::{Record, State};
 use crate::processor::scheduler::Arrival;
 
-/// How many of those who come from a sleep may go before their equals one right after the other.
+/// How many microprocesses that slept may go before their equals in immediate succession.
 pub(super) const LEADS_MAX: u64 = 16;
 
 impl Masked<'_> {
@@ -17,18 +18,20 @@ impl Masked<'_> {
         self.own().timers.insert(record, deadline_ns);
         if deadline_ns < self.next_deadline_ns.load(Ordering::Relaxed) {
             self.next_deadline_ns.store(deadline_ns, Ordering::Release);
-            // An idle holder sleeps no longer than its earliest timer; a busy one relies on the monitor.
+            // An idle holder sleeps at most until its earliest timer; a busy one relies on the
+            // monitor.
             if !self.queue().is_empty() {
                 self.shared().expect_deadline(deadline_ns);
             }
         }
     }
 
-    /// Wakes the sleepers whose time has come.
+    /// Wakes the sleepers whose deadline has passed.
     ///
-    /// The first of them goes before its equals, provided that another microprocess ran since this last happened; else a ticker
-    /// would wait for all who are runnable, each of which may take a hand-over. So equals that never sleep keep at least
-    /// half of the turns.
+    /// The first of them goes before its equals if enough switches have paid for that
+    /// ([`may_lead`](Self::may_lead)). Otherwise a periodic microprocess would wait for all
+    /// runnable ones, each of which may take a hand-over of the core. Equals that never sleep keep
+    /// at least half of the turns.
     pub(crate) fn fire(self, now_ns: u64) {
         let mut may_lead = true;
         while let Some(record) = self.own().timers.take_up_to(now_ns) {
@@ -47,13 +50,14 @@ impl Masked<'_> {
         self.next_deadline_ns.store(next, Ordering::Release);
     }
 
-    /// Whether a microprocess whose kernel thread slept may go before its equals; counts as said to it if so.
+    /// Whether a microprocess whose kernel thread slept may go before its equals. If so, that is
+    /// counted as done.
     pub(crate) fn unblocked_may_lead(self) -> bool {
         self.may_lead(&self.own().unblocked_leads)
     }
 
-    /// Whether one that comes from a sleep may go before its equals. Every such lead is paid for with two switches, one
-    /// of them to somebody else; `paid` counts them.
+    /// Whether a microprocess that slept may go before its equals. Every such lead is paid for with
+    /// two switches, one of them to another microprocess; `paid` counts them.
     fn may_lead(self, paid: &Cell<u64>) -> bool {
         let turns = self.counters.switches.get();
         let due = paid.get().max(turns.saturating_sub(2 * LEADS_MAX)) + 2;

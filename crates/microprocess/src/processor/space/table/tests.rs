@@ -1,4 +1,4 @@
-//! Entries: one owner each, and nonsense in them counts for nothing.
+//! An entry has one owner, and invalid contents are ignored.
 
 use std::ffi::CString;
 
@@ -7,7 +7,7 @@ use kyocho_sys::shared_file::SharedFile;
 
 use super::{BYTES, Claim, ENTRIES_MAX, STALE_NS, Table};
 
-/// Two processes' views of a file that has no name any more.
+/// Two views of a file, as two processes have, after its name was removed.
 fn two_views(name: &str) -> (Table, Table) {
     let path = std::env::temp_dir().join(format!("kyocho-table-{}-{name}", std::process::id()));
     let c_path = CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
@@ -60,7 +60,7 @@ fn nonsense_counts_for_nothing() {
     }
     one.entry(0).want(Some(1));
     assert_eq!(seen(&one, ENTRIES_MAX, 1_000).len(), 1);
-    // A beat of the future is none.
+    // A beat in the future is invalid.
     one.entry(0).beat(u64::MAX);
     assert_eq!(seen(&one, ENTRIES_MAX, 1_000), []);
 }

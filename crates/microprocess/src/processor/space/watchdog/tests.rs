@@ -1,4 +1,4 @@
-//! Processes that misbehave, each in one of the ways of §3.4, and what becomes of them.
+//! Processes that misbehave, each in one of the ways of §3.4, and what happens to them.
 #![expect(unsafe_code, reason = "blocks a signal; asks the host about a thread")]
 
 use std::env;
@@ -18,9 +18,9 @@ use crate::scheduler::{Arrival, Entry, Event, EventKind, RoundRobin, Scheduler, 
 use crate::statistics;
 use crate::{Builder, Priority, Runtime};
 
-/// How the process that a test starts misbehaves.
+/// Tells the process that a test starts how to misbehave.
 const HOW: &str = "KYOCHO_MISBEHAVES";
-/// Much longer than it takes to be found out.
+/// Much longer than it takes the watchdog to act.
 const GIVE_UP_NS: u64 = 60_000_000_000;
 
 /// Runs this test program again, to misbehave.
@@ -38,7 +38,7 @@ fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The other process; as a test, it does nothing.
+/// The body of the other process. As a test it does nothing.
 #[test]
 fn a_misbehaving_process() {
     let Ok(how) = env::var(HOW) else { return };
@@ -66,7 +66,7 @@ fn a_misbehaving_process() {
     builder.build().run(run).unwrap();
 }
 
-/// Spins until the host has made the calling thread idle, or for long.
+/// Spins until the host has put the calling thread into the idle class, or for a long time.
 fn spin_until_demoted() {
     let end_ns = monotonic_ns() + GIVE_UP_NS;
     while monotonic_ns() < end_ns && class(ThreadId::current()) != Ok(Some(Class::Idle)) {}
@@ -79,7 +79,8 @@ fn keep_masked() {
     section.leave();
 }
 
-/// Keeps events masked until the process is ended; ends it otherwise after long, without a word.
+/// Keeps events masked until the process is ended. After a long time it ends the process itself,
+/// without a report.
 fn keep_masked_for_good() -> ! {
     let _section = mask();
     let end_ns = monotonic_ns() + GIVE_UP_NS;
@@ -93,22 +94,22 @@ fn keep_standard_error() {
     keep_masked_for_good();
 }
 
-/// Keeps events masked where standard error is a pipe that nobody reads, and full.
+/// Keeps events masked while standard error is a full pipe that is not read.
 fn fill_standard_error() {
     let (_reader, mut writer) = io::pipe().unwrap();
     let writer_number = writer.as_raw_fd();
-    // SAFETY: changes a flag of a pipe of ours.
+    // SAFETY: changes a flag of a pipe of this function.
     unsafe { libc::fcntl(writer_number, libc::F_SETFL, libc::O_NONBLOCK) };
     while writer.write(b"x").is_ok() {}
     // SAFETY: as above.
     unsafe { libc::fcntl(writer_number, libc::F_SETFL, 0) };
-    // SAFETY: puts the pipe in the place of standard error, which this process does not miss.
+    // SAFETY: replaces standard error by the pipe; this process does not need it.
     unsafe { libc::dup2(writer_number, libc::STDERR_FILENO) };
     keep_masked_for_good();
 }
 
 fn block_preemption() {
-    // SAFETY: a set of signals is bits, for which all zero is a value.
+    // SAFETY: a set of signals is a bit set, so all zero is a valid value.
     let mut set: libc::sigset_t = unsafe { core::mem::zeroed() };
     // SAFETY: writes one set.
     unsafe { libc::sigaddset(&raw mut set, libc::SIGURG) };
@@ -117,7 +118,7 @@ fn block_preemption() {
     spin_until_demoted();
 }
 
-/// A user scheduler that does not come back from an upcall.
+/// A user scheduler that does not return from an upcall.
 struct Deaf(RoundRobin);
 
 impl Scheduler for Deaf {
@@ -156,12 +157,12 @@ fn sleep_in_the_kernel() {
     let before = statistics().blocked;
     while statistics().blocked == before {
         let soon_ns = monotonic_ns() + 1_000_000;
-        // Interrupted: then it sleeps again.
+        // If a signal ends the sleep, it sleeps again.
         let _again = sleep::until(soon_ns);
     }
 }
 
-/// Takes all it can get, until it was made to stand aside.
+/// Uses all CPU time it gets, until it was made to stand aside.
 fn be_greedy() {
     let end_ns = monotonic_ns() + GIVE_UP_NS;
     while statistics().aside == 0 {
