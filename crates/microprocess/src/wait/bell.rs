@@ -1,4 +1,4 @@
-//! Waiting for a word that another process changes. How such a word is noticed: `processor/bell.rs`.
+//! Waiting for a word that another process changes. How a change is noticed: `processor/bell.rs`.
 
 use std::io;
 
@@ -12,13 +12,14 @@ mod wait;
 
 pub use wait::{Post, Wait, Words};
 
-/// The bell of the caller's virtual processor, which may be another one after the next call of this crate.
+/// The bell of the caller's virtual processor, which may be another one after the next call of this
+/// crate.
 ///
 /// # Errors
 /// As for [`Wait::run`].
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn own() -> io::Result<u32> {
     let hall = hall()?;
     let section = mask();
@@ -30,7 +31,7 @@ pub fn own() -> io::Result<u32> {
 /// The CPU of the caller's virtual processor, as far as known.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 #[must_use]
 pub fn own_cpu() -> usize {
     let section = mask();
@@ -39,17 +40,18 @@ pub fn own_cpu() -> usize {
     cpu
 }
 
-/// Ends what others have lent to the caller's virtual processor, so that they go on: what they wait for is done. One load where nobody has.
+/// Ends the loans to the caller's virtual processor, so that the lenders continue: what they wait
+/// for is done. Costs one load if there is no loan.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn repay() {
     let section = mask();
     section.vp.bell.repay();
     section.leave();
 }
 
-/// What a test sees of the caller's virtual processor.
+/// Calls `look` with the caller's virtual processor, for a test.
 #[cfg(test)]
 fn mask_for_test<R>(look: impl FnOnce(crate::processor::vp::Masked<'_>) -> R) -> R {
     let section = mask();

@@ -1,11 +1,11 @@
 //! Channels between microprocesses: rendezvous, bounded and unbounded.
 //!
-//! Any number of senders and receivers share a channel. Messages are received in the order they
-//! were sent; those who wait on either side are served highest priority first, FIFO among equals.
-//! A message that meets a waiting receiver is copied straight into that receiver's stack.
+//! Any number of senders and receivers share a channel. Messages are received in the order in which
+//! they were sent. Waiters on either side are served highest priority first, FIFO among equals. If
+//! a receiver waits, a message is copied directly to that receiver's stack.
 //!
-//! A channel is disconnected when all ends of the other side are dropped: receivers still get what
-//! was sent before, senders get their message back. The errors are those of [`std::sync::mpsc`].
+//! A channel is disconnected when all ends of the other side are dropped. Receivers still get what
+//! was sent before; senders get their message back. The errors are those of [`std::sync::mpsc`].
 //!
 //! ```
 //! use kyocho_microprocess::{channel, run, spawn};
@@ -53,7 +53,7 @@ pub fn rendezvous<T>() -> (Sender<T>, Receiver<T>) {
 
 /// A channel that holds up to `messages_max` messages; with 0 it is a [`rendezvous`].
 ///
-/// The room is allocated at once.
+/// Memory for them is allocated at once.
 #[must_use]
 pub fn bounded<T>(messages_max: usize) -> (Sender<T>, Receiver<T>) {
     ends(Buffer::ring(messages_max))
@@ -61,8 +61,8 @@ pub fn bounded<T>(messages_max: usize) -> (Sender<T>, Receiver<T>) {
 
 /// A channel that holds any number of messages: a send never waits.
 ///
-/// Memory grows with the messages not yet received; where a sender can outrun its receivers for
-/// long, [`bounded`] makes it wait instead.
+/// Memory grows with the number of messages not received yet. If a sender can be faster than its
+/// receivers for long, use [`bounded`], which makes it wait.
 #[must_use]
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     ends(Buffer::blocks())
@@ -73,22 +73,22 @@ fn ends<T>(buffer: Buffer<T>) -> (Sender<T>, Receiver<T>) {
     (Sender { shared: Arc::clone(&shared) }, Receiver { shared })
 }
 
-/// The end of a channel that messages go into.
+/// The sending end of a channel.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
 
 impl<T> Sender<T> {
-    /// Sends, waiting for room; on a rendezvous channel, for a receiver.
+    /// Sends a message; waits for room, or on a rendezvous channel for a receiver.
     ///
     /// # Errors
-    /// The message inside a [`SendError`] when all receivers are gone.
+    /// The message inside a [`SendError`] if all receivers are dropped.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.shared.send(message, None).map_err(|error| SendError(error.into_inner()))
     }
 
-    /// Sends if that needs no waiting.
+    /// Sends a message if that needs no waiting.
     ///
     /// # Errors
     /// The message inside [`TrySendError::Full`] or [`TrySendError::Disconnected`].
@@ -98,7 +98,7 @@ impl<T> Sender<T> {
         self.shared.try_send(message)
     }
 
-    /// Sends, waiting for at most `timeout`.
+    /// Sends a message; waits for at most `timeout`.
     ///
     /// # Errors
     /// The message inside [`SendTimeoutError::Timeout`] or [`SendTimeoutError::Disconnected`].
@@ -106,19 +106,19 @@ impl<T> Sender<T> {
         self.shared.send(message, Some(timeout))
     }
 
-    /// Closes the channel for all senders: receivers get what was sent, then the end; who waits to send
-    /// gets the message back.
+    /// Closes the channel for all senders. Receivers get what was sent, then the end. A sender that
+    /// waits gets its message back.
     pub fn close(&self) {
         self.shared.close();
     }
 
-    /// The messages sent and not yet received.
+    /// The number of messages sent and not yet received.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.len()
     }
 
-    /// Whether nothing is left to receive.
+    /// Whether there is no message to receive.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -130,13 +130,13 @@ impl<T> Sender<T> {
         self.shared.is_full()
     }
 
-    /// The messages the channel can hold; `None` where there is no bound.
+    /// How many messages the channel can hold; `None` if there is no bound.
     #[must_use]
     pub fn capacity(&self) -> Option<usize> {
         self.shared.capacity()
     }
 
-    /// What `select` works on.
+    /// The channel itself, for `select`.
     pub(crate) fn shared(&self) -> &Shared<T> {
         &self.shared
     }
@@ -161,7 +161,7 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The end of a channel that messages come out of.
+/// The receiving end of a channel.
 ///
 /// Each message goes to one of the receivers.
 pub struct Receiver<T> {
@@ -169,63 +169,64 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Receives, waiting for a message.
+    /// Receives a message, waiting for one.
     ///
     /// # Errors
-    /// [`RecvError`] when nothing is left and all senders are gone.
+    /// [`RecvError`] if there is no message and all senders are dropped.
     #[inline]
     pub fn recv(&self) -> Result<T, RecvError> {
         self.shared.recv(None).map_err(|_| RecvError)
     }
 
-    /// Receives if that needs no waiting.
+    /// Receives a message if that needs no waiting.
     ///
     /// # Errors
-    /// [`TryRecvError::Empty`], or [`TryRecvError::Disconnected`] when all senders are gone as well.
+    /// [`TryRecvError::Empty`], or [`TryRecvError::Disconnected`] if in addition all senders are
+    /// dropped.
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         kill_point::hot_point();
         self.shared.try_recv()
     }
 
-    /// Receives, waiting for at most `timeout`.
+    /// Receives a message; waits for at most `timeout`.
     ///
     /// # Errors
-    /// [`RecvTimeoutError::Timeout`], or [`RecvTimeoutError::Disconnected`] when nothing is left and
-    /// all senders are gone.
+    /// [`RecvTimeoutError::Timeout`], or [`RecvTimeoutError::Disconnected`] if there is no message
+    /// and all senders are dropped.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         self.shared.recv(Some(timeout))
     }
 
-    /// The messages to come, waiting for each; ends when the channel is disconnected.
+    /// An iterator that waits for each message; ends when the channel is disconnected.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter { receiver: self }
     }
 
-    /// The messages that are there, waiting for none.
+    /// An iterator over the messages that are present; never waits.
     pub fn try_iter(&self) -> TryIter<'_, T> {
         TryIter { receiver: self }
     }
 
-    /// The messages sent and not yet received.
+    /// The number of messages sent and not yet received.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.len()
     }
 
-    /// Whether nothing is left to receive.
+    /// Whether there is no message to receive.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The messages the channel can hold; `None` where there is no bound.
+    /// How many messages the channel can hold; `None` if there is no bound.
     #[must_use]
     pub fn capacity(&self) -> Option<usize> {
         self.shared.capacity()
     }
 
-    /// What `select` works on.
+    /// The channel itself, for `select`.
     pub(crate) fn shared(&self) -> &Shared<T> {
         &self.shared
     }
@@ -264,7 +265,7 @@ impl<T> Iterator for Iter<'_, T> {
     }
 }
 
-/// The messages that are there already, from [`Receiver::try_iter`].
+/// The messages that are present, from [`Receiver::try_iter`].
 #[derive(Debug)]
 pub struct TryIter<'a, T> {
     receiver: &'a Receiver<T>,

@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::data::deadline::Deadline;
 use crate::schedule;
 
-/// Ticks at equal distances, as long as somebody asks for the next one.
+/// Produces ticks at equal distances, each when it is asked for.
 ///
 /// ```
 /// # kyocho_microprocess::run(|| {
@@ -23,7 +23,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Ticks each `period`, the first time one `period` from now.
+    /// An interval with a tick every `period`, the first one `period` from now.
     ///
     /// # Panics
     /// `period` is zero.
@@ -34,17 +34,19 @@ impl Interval {
         Self { next_ns: Deadline::now().ns().saturating_add(period_ns), period_ns }
     }
 
-    /// Waits for the next tick; its time. Ticks that nobody waited for in time are left out, so that ticks stay where they were.
+    /// Waits for the next tick, and returns its time. If ticks were missed, only the latest one is
+    /// returned; later ticks keep their times.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn tick(&mut self) -> Deadline {
         let tick_ns = self.advance(Deadline::now().ns());
         schedule::sleep_until(Deadline::at_ns(tick_ns));
         Deadline::at_ns(tick_ns)
     }
 
-    /// The tick to wait for at `now_ns`: the first that was not told yet, or the latest that has passed since.
+    /// The tick to wait for at `now_ns`: the next one, or the latest of those that have passed
+    /// since.
     fn advance(&mut self, now_ns: u64) -> u64 {
         let missed = now_ns.saturating_sub(self.next_ns) / self.period_ns;
         let tick_ns = self.next_ns.saturating_add(missed.saturating_mul(self.period_ns));
@@ -60,7 +62,8 @@ mod tests {
     use super::Interval;
 
     proptest! {
-        /// Each tick is a multiple of the period, later than the one before, and no more than one period behind the clock.
+        /// Each tick is a multiple of the period, later than the one before, and at most one period
+        /// behind the clock.
         #[test]
         fn ticks_keep_their_places(
             start in 0_u64..1000,

@@ -4,11 +4,11 @@
 //! try every arm, from a rotating start  -> one was ready: done
 //! queue every arm under one episode     -> one became ready meanwhile: leave the queues, try again
 //! park                                  <- a waker claims the episode, does that arm's operation
-//! leave the queues                      -> the claimed arm, or none: the time ran out
+//! leave the queues                      -> the claimed arm, or none: the time limit passed
 //! ```
 //!
-//! The operation of the selected arm is done when the wait ends, that of the others never happens.
-//! The start rotates, so that of several arms that are always ready each gets its turn.
+//! When the wait ends, the operation of the selected arm is done; the others have not happened. The
+//! start rotates, so that arms that are always ready are selected in turn.
 #![expect(unsafe_code, reason = "arms are queued by address")]
 
 use core::{fmt, time::Duration};
@@ -31,7 +31,7 @@ pub(crate) use operation::Operation;
 
 /// An arm of a [`Select`]: a [`RecvArm`] or a [`SendArm`].
 ///
-/// The operations behind it are the crate's own; the trait cannot be implemented outside.
+/// The trait cannot be implemented outside this crate.
 pub trait Arm: Operation {}
 
 impl<O: Operation> Arm for O {}
@@ -46,10 +46,12 @@ pub fn send<T>(sender: &Sender<T>, message: T) -> SendArm<'_, T> {
     SendArm::new(sender, message)
 }
 
-/// Where the next `select` starts to look. Lost increments do no harm, so no atomic addition.
+/// The arm with which the next `select` begins. Not an atomic addition, since a lost increment does
+/// no harm.
 static ROTATION: AtomicUsize = AtomicUsize::new(0);
 
-/// A wait for the first of several operations; where the arms are known, see [`select!`](crate::select!).
+/// A wait for the first of several operations. If the arms are known at compile time, use
+/// [`select!`](crate::select!).
 ///
 /// ```
 /// use kyocho_microprocess::{channel, run, select::{self, Select}};
@@ -79,17 +81,17 @@ impl<'s, 'a> Select<'s, 'a> {
     /// A wait for the first of `arms`, each of which can be selected once.
     ///
     /// # Panics
-    /// When one of the arms has been selected before.
+    /// One of the arms has been selected before.
     #[must_use]
     pub fn new(arms: &'s [&'a dyn Arm]) -> Self {
         assert!(arms.iter().all(|arm| !arm.is_over()), "an arm can be selected once");
         Self { arms }
     }
 
-    /// Waits until one operation is done and returns its index; without arms, for ever.
+    /// Waits until one operation is done and returns its index. Without arms it waits for ever.
     ///
     /// # Panics
-    /// The caller is no microprocess, and has to wait.
+    /// It has to wait, and the caller is not a microprocess.
     #[must_use]
     pub fn wait(self) -> usize {
         self.wait_until(None).expect("without a time limit only an arm ends the wait")
@@ -133,8 +135,8 @@ impl<'s, 'a> Select<'s, 'a> {
             for arm in self.arms {
                 arm.withdraw();
             }
-            // An arm that became ready while others were being queued is tried again: somebody
-            // else has moved on in the meantime, so this loop never spins on its own.
+            // An arm became ready while others were being queued, and is tried again. In each such
+            // round another microprocess has made progress, so this loop cannot spin by itself.
             if let Some(index) = claimed {
                 return Some(index as usize);
             }
@@ -145,10 +147,10 @@ impl<'s, 'a> Select<'s, 'a> {
         }
     }
 
-    /// Queues the arms one by one; tells whether every one of them has to wait.
+    /// Queues the arms one by one; returns whether every one of them has to wait.
     fn enlist(self, episode: &Episode) -> bool {
         (0..).zip(self.arms).all(|(index, arm)| {
-            // SAFETY: the arms are borrowed and the episode lives until all arms are withdrawn.
+            // SAFETY: the arms are borrowed, and the episode lives until all arms are withdrawn.
             unsafe { arm.enlist(episode, index) }
         })
     }
@@ -161,11 +163,11 @@ impl Ranking for Select<'_, '_> {
     }
 }
 
-/// Waits for the first of several channel operations and goes on with its result.
+/// Waits for the first of several channel operations and runs the body of its arm.
 ///
 /// Arms are `recv(RECEIVER) -> RESULT => BODY` and `send(SENDER, MESSAGE) -> RESULT => BODY`, where
-/// `RESULT` is a pattern for what `recv` or `send` returns. `default => BODY` is taken when no arm
-/// is ready, `default(TIMEOUT) => BODY` when none was for that long. Bodies may use `?`, `break`
+/// `RESULT` is a pattern for what `recv` or `send` returns. `default => BODY` runs if no arm is
+/// ready, `default(TIMEOUT) => BODY` if none was ready for that time. Bodies may use `?`, `break`
 /// and `return` of the code around them.
 ///
 /// ```
@@ -178,7 +180,7 @@ impl Ranking for Select<'_, '_> {
 ///     spawn(move || {
 ///         (1..=3).for_each(|number| to_us.send(number).unwrap());
 ///         drop(stop);
-///         // The sender is kept: `numbers` is not what ends the loop below.
+///         // The sender is kept, so that `numbers` does not end the loop below.
 ///         kyocho_microprocess::sleep(Duration::from_millis(1));
 ///         drop(to_us);
 ///     });
@@ -195,7 +197,7 @@ impl Ranking for Select<'_, '_> {
 /// .unwrap();
 /// ```
 ///
-/// A mistake in an arm is told in words of this macro:
+/// A mistake in an arm is reported in the terms of this macro:
 ///
 /// ```compile_fail
 /// # use kyocho_microprocess::{channel, select};
@@ -206,7 +208,7 @@ impl Ranking for Select<'_, '_> {
 /// ```
 #[macro_export]
 macro_rules! select {
-    // The end of the arms: bind them, wait, run the body of the one selected.
+    // All arms are parsed: bind them, wait, and run the body of the selected one.
     (@arms [$(($arm:ident $make:expr, $finish:ident, $result:pat, $body:expr))*]
      [$how:ident ($($timeout:expr)?) $otherwise:expr]) => {{
         $(let $arm = $make;)*
@@ -240,7 +242,8 @@ macro_rules! select {
         $crate::select!(@arms [$($arms)*
             (arm $crate::select::send(&$sender, $message), sent, $result, $body)] $end $($($rest)*)?)
     };
-    // What is no arm: says what is wrong, at that place. After the arms, before what would take anything.
+    // Not an arm: reports the mistake at that place. These rules come after those for arms, and
+    // before the rules that accept anything.
     (@arms $arms:tt $end:tt default $($rest:tt)*) => {
         $crate::select!(@wrong "`default => BODY` or `default(TIMEOUT) => BODY` comes last")
     };
@@ -256,7 +259,7 @@ macro_rules! select {
     (@wrong $what:literal) => {
         ::core::compile_error!(::core::concat!("select!: ", $what))
     };
-    // A body in braces may be followed by a comma or not.
+    // A body in braces may or may not be followed by a comma.
     (@comma $arms:tt $end:tt , $($rest:tt)*) => { $crate::select!(@arms $arms $end $($rest)*) };
     (@comma $arms:tt $end:tt $($rest:tt)*) => { $crate::select!(@arms $arms $end $($rest)*) };
     ($($arms:tt)+) => {

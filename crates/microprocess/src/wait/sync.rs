@@ -1,16 +1,18 @@
-//! What microprocesses wait for one another with: locks, condition variables, semaphores, barriers.
+//! Objects with which microprocesses wait for one another: locks, condition variables, semaphores,
+//! barriers.
 //!
-//! All of them are a few words of state inside a `Guarded` and a queue of waiters whose nodes lie
-//! on the waiters' stacks: nothing is allocated, and where nobody has to wait an operation is a few
-//! plain loads and stores (on one virtual processor, not one atomic read-modify-write).
+//! Each is a few words of state inside a `Guarded`, and a queue of waiters whose nodes lie on the
+//! waiters' stacks. Nothing is allocated. An operation that does not wait is a few plain loads and
+//! stores; on one virtual processor there is not one atomic read-modify-write.
 //!
-//! What is released goes **directly** to the first waiter, highest priority first, FIFO among
-//! equals: a newcomer cannot overtake, so nobody starves within a priority, and a woken waiter owns
-//! what it waited for when it runs. A mutex alone lets equals overtake, once (`raw_mutex`): what is locked
-//! all the time would cost a switch each time otherwise.
+//! What is released goes **directly** to the first waiter: highest priority first, FIFO among
+//! equals. A newcomer cannot overtake, so no waiter starves within its priority, and a woken waiter
+//! owns what it waited for when it runs. Mutexes and reader-writer locks are the exception: equals
+//! may overtake for up to a millisecond (`raw_mutex`). Otherwise a lock that is always in use would
+//! cost a switch each time.
 //!
-//! The types keep std's names, shapes and poisoning. They may be used from every microprocess; a
-//! kernel thread that is none may not wait for them.
+//! The types keep std's names, shapes and poisoning. Every microprocess may use them; other kernel
+//! threads must not wait for them.
 
 mod barrier;
 mod condvar;

@@ -13,7 +13,8 @@ use crate::{Builder, Microprocess, Priority, spawn};
 
 const NOBODY: u32 = 0;
 
-/// What two processes share in a test: a word, and who waits for it. The other process is a kernel thread of no runtime.
+/// What two processes share in a test: a word, and the bell of its waiter. The other process is a
+/// kernel thread outside any runtime.
 #[derive(Debug)]
 struct Line {
     word: AtomicU32,
@@ -71,7 +72,7 @@ impl Line {
         });
     }
 
-    /// As the other process does it.
+    /// Changes the word and rings, as the other process does.
     fn change(&self, value: u32) {
         self.word.swap(value, Ordering::SeqCst);
         let bell = self.bell.load(Ordering::SeqCst);
@@ -154,7 +155,7 @@ fn wait_ends_beside_one_that_never_calls_us() {
 
 #[test]
 fn who_serves_goes_on_at_the_level_that_the_waker_wrote() {
-    // Nonsense from another process is cut to what exists.
+    // An invalid level from another process is limited to the highest.
     for (written, level) in [(50, 50), (u32::MAX, Priority::HIGHEST.level())] {
         on_processors(1, || {
             let line = Line::new();
@@ -172,7 +173,7 @@ fn who_serves_goes_on_at_the_level_that_the_waker_wrote() {
     }
 }
 
-/// Serves call `number`, during which its caller has each of `levels` in turn.
+/// Serves call number `number`, during which its caller has each of `levels` in turn.
 fn serve_at(line: &Line, number: u32, levels: [u32; 2]) {
     let me = Microprocess::current();
     line.keep(|post| {
@@ -202,7 +203,8 @@ fn await_level(line: &Line, level: u8) {
 fn who_serves_follows_the_level_of_its_caller_until_it_waits_again() {
     for processors in [1, 2] {
         on_processors(processors, || {
-            // Else it would keep the server, which begins at the lowest level, from running.
+            // Otherwise this microprocess would keep the server from running, which begins at the
+            // lowest level.
             Microprocess::current().set_priority(Priority::LOWEST);
             let line = Line::new();
             let other = Arc::clone(&line);
@@ -220,7 +222,7 @@ fn who_serves_follows_the_level_of_its_caller_until_it_waits_again() {
     }
 }
 
-/// As a caller does.
+/// Waits as a caller does.
 fn wait_and_tell(line: &Line) -> Option<u32> {
     let wait = Wait {
         word: &line.word,
@@ -246,7 +248,7 @@ fn level_of_who_waits_is_told_also_where_it_changes() {
                 waiter.microprocess().set_priority(Priority::new(level).unwrap());
                 await_level(&line, level);
             }
-            // Also where it inherits the level, of who joins it.
+            // The level is also right if it is inherited, here from a joiner.
             let joiner = Builder::new().priority(Priority::new(60).unwrap());
             let joiner = joiner.spawn(move || waiter.join().unwrap()).unwrap();
             await_level(&line, 60);
@@ -269,7 +271,7 @@ fn limit_and_kill_end_a_wait_and_leave_nothing_linked() {
             }
             killed.microprocess().kill().unwrap();
             assert!(killed.join().is_err());
-            // Whoever looks now finds no frame that is gone.
+            // A later check must not find a frame that no longer exists.
             line.change(1);
             assert_eq!(line.wait(0, None), Some(1));
             assert!(!super::mask_for_test(|vp| vp.bell.awaits()));
@@ -308,7 +310,7 @@ fn pages_of_another_process_are_checked() {
     let again = |descriptor: std::os::fd::BorrowedFd<'_>| descriptor.try_clone_to_owned().unwrap();
     let (socket, _other) = UnixStream::pair().unwrap();
     assert!(Peer::receive(again(socket.as_fd()), again(open), 1).is_err());
-    // What only its owner may write cannot stand in for open.
+    // A page that only its owner may write is not accepted as the open one.
     assert!(Peer::receive(again(shown), again(shown), 1).is_err());
     let peer = own_peer();
     assert_eq!(peer.standing(BELLS_MAX as u32), Standing::Absent);
@@ -351,7 +353,7 @@ fn panic_of_who_serves_leaves_nothing_linked_and_nothing_masked() {
         line.change(1);
         assert!(server.join().is_err());
         assert!(!super::mask_for_test(|vp| vp.bell.awaits()));
-        // Masked, nobody could wait here.
+        // With events masked, waiting would be impossible here.
         assert_eq!(line.wait(1, Some(Duration::from_millis(1))), None);
     });
 }

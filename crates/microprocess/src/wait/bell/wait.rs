@@ -1,4 +1,4 @@
-//! Waiting at a bell: once for an answer, or again and again for the next call.
+//! Waiting for a word of another process: once for an answer, or again and again for the next call.
 
 use core::fmt;
 use core::ptr;
@@ -19,33 +19,38 @@ use crate::schedule::{WakeCause, current, mask, mask_at_point, park_in};
 /// A wait for a word.
 #[derive(Debug)]
 pub struct Wait<'a> {
-    /// The word; other processes change it.
+    /// The word, which other processes change.
     pub word: &'a AtomicU32,
-    /// What it holds while there is nothing to do.
+    /// Its value while there is nothing to do.
     pub expected: u32,
-    /// A word that says at which level the waiter waits: kept right as long as it does, also where that changes.
+    /// A word to which the waiter's level is written. It is kept up to date as long as the wait
+    /// lasts.
     pub level: Option<&'a AtomicU32>,
-    /// A word of this process: once it is not 0, the wait is over, too. Whoever changes it calls [`ring_all`](super::ring_all).
+    /// A word of this process that also ends the wait when it is not 0. The code that sets it calls
+    /// [`ring_all`](super::ring_all).
     pub over: Option<&'a AtomicU32>,
-    /// Who will change it: another process's bell. Tells whether looking for a moment is better than sleeping.
+    /// The bell of the process that will change the word. Its state decides whether spinning
+    /// briefly is better than sleeping.
     pub from: Option<(&'a Peer, u32)>,
-    /// Whether that one was just woken, and does not show it yet.
+    /// Whether that process was just woken, and does not show it yet.
     pub woken: bool,
-    /// Where the waker finds which bell to ring: gets its number by [`announce`](super::announce), perhaps more than once.
+    /// Where the waker reads which bell to ring. The number is stored there by
+    /// [`announce`](super::announce), perhaps more than once.
     pub announced: &'a AtomicU32,
 }
 
 impl Wait<'_> {
-    /// Parks the caller until the word has another value than the expected one; returns that value, or `None` after `limit` and once
-    /// `over` is set.
+    /// Parks the caller until the word differs from the expected value; returns the new value.
+    /// Returns `None` after `limit`, or once `over` is set.
     ///
     /// A [kill point](crate::Microprocess::kill).
     ///
     /// # Errors
-    /// The host gives no memory for bells, or there are none left ([`BELLS_MAX`](super::BELLS_MAX) virtual processors).
+    /// The host gives no memory for bells, or all bells are in use ([`BELLS_MAX`](super::BELLS_MAX)
+    /// virtual processors).
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn run(&self, limit: Option<Duration>) -> io::Result<Option<u32>> {
         let hall = hall()?;
         let deadline = limit.and_then(Deadline::after);
@@ -64,7 +69,7 @@ impl Wait<'_> {
         })
     }
 
-    /// Says at which level `me` waits; whether that is new.
+    /// Stores the level at which `me` waits; returns whether it is new.
     fn tell(&self, me: &Record) -> bool {
         let level = u32::from(me.effective_level());
         self.level.is_some_and(|word| word.swap(level, Ordering::SeqCst) != level)
@@ -74,18 +79,20 @@ impl Wait<'_> {
 impl Ranking for Wait<'_> {
     fn rank_anew(&self, who: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
         if let Some((peer, bell)) = self.from.filter(|_| self.tell(who)) {
-            // Awake, it looks within a millisecond.
+            // If the peer is awake, it notices the new level within a millisecond.
             peer.ring(bell);
         }
         None
     }
 }
 
-/// Where a microprocess waits for one call after the other, and serves each at the level of its caller.
+/// The place at which a microprocess waits for one call after the other, and serves each at the
+/// level of its caller.
 ///
-/// From the end of a wait to the next one its level follows the word that says the caller's.
+/// From the end of a wait to the next one, its level follows the word with the caller's level.
 ///
-/// It lies in the frame of [`Post::keep`], where lists of the runtime point to it; others see a reference to it only while that call lasts:
+/// It lies in the frame of [`Post::keep`], where lists of the runtime point to it. So a reference
+/// to it is valid only during that call, and it cannot be moved out:
 ///
 /// ```
 /// # use kyocho_microprocess::bell::{Peer, Post, Words};
@@ -117,9 +124,9 @@ pub struct Post<'a> {
 /// The words of a [`Post`].
 #[derive(Debug)]
 pub struct Words<'a> {
-    /// The word that is waited for; the peer changes it.
+    /// The word that is waited for, which the peer changes.
     pub word: &'a AtomicU32,
-    /// At which level the waiter is to go on, and to be while it serves.
+    /// The word with the caller's level, at which the waiter is to serve.
     pub level: &'a AtomicU32,
     /// See [`Wait::over`].
     pub over: &'a AtomicU32,
@@ -134,24 +141,25 @@ impl fmt::Debug for Post<'_> {
 }
 
 impl Post<'_> {
-    /// Passes the caller's post at `words` to `body`. `peer` is who changes them.
+    /// Calls `body` with a post for the caller at `words`, which `peer` changes.
     ///
     /// # Panics
-    /// The caller is no microprocess; `body` panics.
+    /// The caller is not a microprocess, or `body` panics.
     pub fn keep<R>(words: &Words<'_>, peer: &Peer, body: impl FnOnce(&Post<'_>) -> R) -> R {
         let follows = Afterwards::Follows(words.level);
         let node = Awaited::new(words.word, Some(words.over), current(), follows);
-        // Dropped however `body` ends, which is what takes the node out of the lists.
+        // Dropped however `body` ends, which removes the node from the lists.
         body(&Post { node, words, peer })
     }
 
-    /// As [`Wait::run`] without a limit, until the word is not `expected`. `bell` is the one of the peer that rang last.
+    /// As [`Wait::run`] without a limit: waits until the word is not `expected`. `bell` is the
+    /// peer's bell that was used last.
     ///
     /// # Errors
     /// As for [`Wait::run`].
     ///
     /// # Panics
-    /// The caller is not the one that keeps it.
+    /// The caller is not the microprocess that called [`keep`](Self::keep).
     pub fn wait(&self, expected: u32, bell: u32) -> io::Result<Option<u32>> {
         assert!(ptr::eq(self.node.who(), current()), "a post is that of who keeps it");
         let hall = hall()?;
@@ -171,7 +179,7 @@ impl Post<'_> {
     }
 }
 
-/// Lets the caller, which runs on `vp`, have the level that was asked for it.
+/// Gives the caller, which runs on `vp`, the level that was asked for it.
 fn adopt_level(vp: Masked<'_>) {
     let me = vp.running();
     if me.level() != me.effective_level() {
@@ -188,7 +196,8 @@ impl Drop for Post<'_> {
     }
 }
 
-/// Waits by `park` until the word of `node` has changed; its value, or `None` once its wait is over otherwise.
+/// Waits by `park` until the word of `node` has changed; returns its value, or `None` if the wait
+/// ended otherwise.
 fn await_change(
     node: &Awaited,
     deadline: Option<Deadline>,
@@ -198,7 +207,7 @@ fn await_change(
         if park()? == WakeCause::Woken {
             continue;
         }
-        // The word may have changed at the last moment.
+        // The word may have changed just before the end.
         if node.changed().is_none() {
             kill_point::after_wait(deadline);
         }
@@ -207,7 +216,8 @@ fn await_change(
     Ok(node.changed())
 }
 
-/// Parks the caller, whose `node` it is, once; calls `listen` right before. How it ended.
+/// Parks the caller, to which `node` belongs, once; calls `listen` right before. Returns how the
+/// wait ended.
 fn park_once(
     node: &Awaited,
     hall: &'static Hall,
@@ -223,7 +233,7 @@ fn park_once(
     };
     node.link(vp);
     announce(announced, bell);
-    // After the announcement: who changes the word from here on rings.
+    // Checked after the announcement: a process that changes the word from here on rings.
     if node.has_changed() {
         node.leave();
         section.leave();

@@ -1,4 +1,4 @@
-//! One operation on a channel as an arm of a `select`.
+//! A channel operation as an arm of a `select`.
 #![expect(unsafe_code, reason = "other microprocesses write the arm's message through its waiter")]
 
 use core::{cell::Cell, fmt, mem::MaybeUninit};
@@ -10,23 +10,23 @@ use super::{Receiver, Sender, shared::Shared};
 use crate::wait::select::Operation;
 use crate::wait::sync::wait::{Episode, Outcome, Waiter};
 
-/// How far an arm has come, which tells who owns what lies in its slot.
+/// The state of an arm, which says what its slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// Nothing happened yet: a send's message is in the slot, a receive's slot is empty.
+    /// Not done yet: a send's message is in the slot; a receive's slot is empty.
     Open,
-    /// Done: a send's slot is empty, a receive's message is in it.
+    /// Done: a send's slot is empty; a receive's message is in the slot.
     Done,
-    /// The other side of the channel is gone: the slot is as before.
+    /// The other side of the channel is dropped: the slot is as in `Open`.
     Disconnected,
 }
 
-/// What both kinds of arm consist of.
+/// The common part of both kinds of arm.
 struct Parts<'a, T> {
     shared: &'a Shared<T>,
     progress: Cell<Progress>,
     slot: UnsafeCell<MaybeUninit<T>>,
-    /// The node in the channel's queue while a `select` waits.
+    /// The node in the channel's queue, while a `select` waits.
     waiter: UnsafeCell<Option<Waiter>>,
 }
 
@@ -40,7 +40,7 @@ impl<'a, T> Parts<'a, T> {
         }
     }
 
-    /// Whether the operation has come to an end.
+    /// Whether the operation has ended.
     fn is_over(&self) -> bool {
         self.progress.get() != Progress::Open
     }
@@ -48,36 +48,36 @@ impl<'a, T> Parts<'a, T> {
     /// Makes the node for the channel's queue.
     fn make_waiter(&self, episode: &Episode, index: u32) -> &Waiter {
         let waiter = Waiter::of_episode(index, self.slot.get().cast(), episode);
-        // SAFETY: no waiter stands in a queue now: enlisting and withdrawing alternate. So nobody
-        // else knows what is in the cell.
+        // SAFETY: the node is in no queue now, since enlisting and withdrawing alternate. So no
+        // other microprocess can reach the cell.
         let place = unsafe { &mut *self.waiter.get() };
         place.insert(waiter)
     }
 
-    /// The node, if one was made since the last time.
+    /// The node, if one was made since the last withdrawal.
     fn waiter(&self) -> Option<&Waiter> {
-        // SAFETY: the option is written by `make_waiter` and `note_outcome` only, which this
-        // microprocess calls while no reference from here lives on.
+        // SAFETY: the option is written only by `make_waiter` and `note_outcome`. This microprocess
+        // calls them, while no reference from here exists.
         unsafe { (*self.waiter.get()).as_ref() }
     }
 
-    /// Takes over what a waker did to the node, which stands in no queue any more.
+    /// Records what a waker did to the node, which is no longer in a queue.
     fn note_outcome(&self) {
         match self.waiter().map(Waiter::outcome) {
             Some(Outcome::Granted) => self.progress.set(Progress::Done),
             Some(Outcome::Disconnected) => self.progress.set(Progress::Disconnected),
             Some(Outcome::TimedOut) | None => {}
         }
-        // SAFETY: the node has left its queue, so this microprocess alone knows it.
+        // SAFETY: the node has left its queue, so only this microprocess knows it.
         unsafe { *self.waiter.get() = None };
     }
 
     /// Moves the message out of the slot, which holds one.
     ///
     /// # Safety
-    /// The slot is full, and the caller sees to it that it counts as empty from now on.
+    /// The slot is full, and the caller makes it count as empty from now on.
     unsafe fn take_message(&self) -> T {
-        // SAFETY: no waiter is queued, so nobody else looks.
+        // SAFETY: no waiter is queued, so no other microprocess accesses the slot.
         let slot = unsafe { &*self.slot.get() };
         // SAFETY: promised by the caller.
         unsafe { slot.assume_init_read() }
@@ -94,7 +94,7 @@ impl<'a, T> RecvArm<'a, T> {
         Self { parts: Parts::new(receiver.shared(), MaybeUninit::uninit()) }
     }
 
-    /// Whether this arm was the one selected.
+    /// Whether this arm was selected.
     pub fn is_selected(&self) -> bool {
         self.parts.is_over()
     }
@@ -103,7 +103,8 @@ impl<'a, T> RecvArm<'a, T> {
     pub fn finish(self) -> Option<Result<T, RecvError>> {
         match self.parts.progress.replace(Progress::Open) {
             Progress::Open => None,
-            // SAFETY: done means that a message is in the slot; the arm is open, that is empty, now.
+            // SAFETY: `Done` means that a message is in the slot. The arm is `Open` now, so the
+            // slot counts as empty.
             Progress::Done => Some(Ok(unsafe { self.parts.take_message() })),
             Progress::Disconnected => Some(Err(RecvError)),
         }
@@ -126,7 +127,7 @@ impl<T> Operation for RecvArm<'_, T> {
 
     unsafe fn enlist(&self, episode: &Episode, index: u32) -> bool {
         let waiter = self.parts.make_waiter(episode, index);
-        // SAFETY: the waiter lies in the arm, which the caller keeps until `withdraw`.
+        // SAFETY: the waiter is in the arm, which the caller keeps until `withdraw`.
         unsafe { self.parts.shared.enlist_receiver(waiter, episode) }
     }
 
@@ -151,7 +152,7 @@ impl<T> Operation for RecvArm<'_, T> {
 impl<T> Drop for RecvArm<'_, T> {
     fn drop(&mut self) {
         if self.parts.progress.get() == Progress::Done {
-            // SAFETY: done means that a message is in the slot, and the arm is going.
+            // SAFETY: `Done` means that a message is in the slot, and the arm is being dropped.
             drop(unsafe { self.parts.take_message() });
         }
     }
@@ -173,7 +174,7 @@ impl<'a, T> SendArm<'a, T> {
         Self { parts: Parts::new(sender.shared(), MaybeUninit::new(message)) }
     }
 
-    /// Whether this arm was the one selected.
+    /// Whether this arm was selected.
     pub fn is_selected(&self) -> bool {
         self.parts.is_over()
     }
@@ -181,12 +182,12 @@ impl<'a, T> SendArm<'a, T> {
     /// The result of the send, if this arm was selected; the message itself if it was not.
     ///
     /// # Errors
-    /// The message, when another arm was selected.
+    /// The message, if another arm was selected.
     pub fn finish(self) -> Result<Result<(), SendError<T>>, T> {
-        // A sent message is gone: the arm is empty whichever way it ended.
+        // `Done` makes the slot count as empty, however the arm ended.
         match self.parts.progress.replace(Progress::Done) {
             Progress::Done => Ok(Ok(())),
-            // SAFETY: before it is sent the message is in the slot; the arm counts as empty now.
+            // SAFETY: an unsent message is in the slot, which counts as empty now.
             Progress::Open => Err(unsafe { self.parts.take_message() }),
             // SAFETY: as above.
             Progress::Disconnected => Ok(Err(SendError(unsafe { self.parts.take_message() }))),
@@ -196,7 +197,7 @@ impl<'a, T> SendArm<'a, T> {
 
 impl<T> Operation for SendArm<'_, T> {
     fn attempt(&self) -> bool {
-        // SAFETY: an open arm's slot is full; it is filled again or the arm is done below.
+        // SAFETY: an open arm's slot is full. Below it is filled again, or the arm is done.
         let message = unsafe { self.parts.take_message() };
         let (progress, back) = match self.parts.shared.try_send(message) {
             Ok(()) => {
@@ -214,7 +215,7 @@ impl<T> Operation for SendArm<'_, T> {
 
     unsafe fn enlist(&self, episode: &Episode, index: u32) -> bool {
         let waiter = self.parts.make_waiter(episode, index);
-        // SAFETY: the waiter lies in the arm, which the caller keeps until `withdraw`.
+        // SAFETY: the waiter is in the arm, which the caller keeps until `withdraw`.
         unsafe { self.parts.shared.enlist_sender(waiter, episode) }
     }
 
@@ -239,7 +240,7 @@ impl<T> Operation for SendArm<'_, T> {
 impl<T> Drop for SendArm<'_, T> {
     fn drop(&mut self) {
         if self.parts.progress.get() != Progress::Done {
-            // SAFETY: before it is sent the message is in the slot, and the arm is going.
+            // SAFETY: an unsent message is in the slot, and the arm is being dropped.
             drop(unsafe { self.parts.take_message() });
         }
     }

@@ -1,39 +1,39 @@
-//! What a channel holds between a send and a receive.
+//! The messages that a channel holds between send and receive.
 //!
-//! Nothing here allocates or frees on its own: pushing and popping happen with events masked, when
-//! a microprocess taken off this virtual processor may hold the allocator's lock. A ring is
-//! allocated with its channel. An unbounded channel grows by blocks that a sender allocates before
-//! it enters and a receiver frees after it has left:
+//! Pushing and popping do not allocate or free. They happen with events masked, when a preempted
+//! microprocess of this virtual processor may hold the allocator's lock. A ring is allocated with
+//! its channel. An unbounded channel grows by blocks: a sender allocates one before it enters the
+//! guard, and a receiver frees one after it has left the guard.
 //!
 //! ```text
 //! head -> [ . . x x ] -> [ x x x x ] -> [ x . . . ] <- tail       spare -> [ . . . . ]
 //!             ^ taken                       ^ filled
 //! ```
 //!
-//! **Invariant:** `taken <= filled` where head and tail are one block; a lone block that runs empty
-//! is used again from its start, so a channel that is drained regularly never grows.
+//! **Invariant:** `taken <= filled` if head and tail are one block. A single block that becomes
+//! empty is used again from its start, so a channel that is drained regularly never grows.
 #![expect(unsafe_code, reason = "slots are initialised one by one, blocks linked by pointer")]
 
 use core::{mem::MaybeUninit, ptr};
 
-/// The messages one block holds; blocks are allocated once in so many sends.
+/// The number of messages in one block: a send allocates once in this many sends.
 const BLOCK_MESSAGES: usize = 32;
 
 /// The messages in a channel, in order.
 pub(super) enum Buffer<T> {
-    /// Holds nothing: messages pass from hand to hand.
+    /// Holds nothing: messages pass directly from sender to receiver.
     Rendezvous,
-    /// Holds up to a fixed number.
+    /// Holds up to a fixed number of messages.
     Ring(Ring<T>),
-    /// Holds any number.
+    /// Holds any number of messages.
     Blocks(Blocks<T>),
 }
 
-/// Why a push failed; the message comes back.
+/// Why a push failed; returns the message.
 pub(super) enum Rejected<T> {
-    /// No room.
+    /// There is no room.
     Full(T),
-    /// No room until [`Buffer::add_block`].
+    /// There is no room until [`Buffer::add_block`].
     NeedsBlock(T),
 }
 
@@ -88,7 +88,8 @@ impl<T> Buffer<T> {
         }
     }
 
-    /// Takes the first message; a block that ran empty goes to `drained` to be freed by the caller.
+    /// Removes and returns the first message. A block that became empty goes to `drained`, to be
+    /// freed by the caller.
     #[inline]
     pub(super) fn pop(&mut self, drained: &mut Option<Box<Block<T>>>) -> Option<T> {
         match self {
@@ -98,7 +99,7 @@ impl<T> Buffer<T> {
         }
     }
 
-    /// Gives the buffer room; returns the block if another sender was faster.
+    /// Adds a block to the buffer; returns it if another sender was faster.
     pub(super) fn add_block(&mut self, block: Box<Block<T>>) -> Option<Box<Block<T>>> {
         match self {
             Self::Blocks(blocks) if blocks.spare.is_none() => {
@@ -110,7 +111,7 @@ impl<T> Buffer<T> {
     }
 }
 
-/// A ring of a fixed number of slots, `length` of them full from `head` on.
+/// A ring with a fixed number of slots, of which `length` are full, beginning at `head`.
 pub(super) struct Ring<T> {
     slots: Box<[MaybeUninit<T>]>,
     head: usize,
@@ -118,7 +119,7 @@ pub(super) struct Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// The slot `offset` behind the head.
+    /// The slot at `offset` from the head.
     fn slot(&mut self, offset: usize) -> &mut MaybeUninit<T> {
         let index = self.head + offset;
         let wrapped = if index >= self.slots.len() { index - self.slots.len() } else { index };
@@ -137,7 +138,7 @@ impl<T> Ring<T> {
 
     fn pop(&mut self) -> Option<T> {
         self.length = self.length.checked_sub(1)?;
-        // SAFETY: the slots from the head on are full, and the head moves past this one.
+        // SAFETY: the slots from the head on are full. The head moves past this one.
         let message = unsafe { self.slot(0).assume_init_read() };
         self.head = if self.head + 1 == self.slots.len() { 0 } else { self.head + 1 };
         Some(message)
@@ -157,13 +158,13 @@ pub(super) struct Block<T> {
 }
 
 impl<T> Block<T> {
-    /// An empty block. Allocates, so not to be called inside a guard.
+    /// An empty block. Allocates, so it must not be called inside a guard.
     pub(super) fn new() -> Box<Self> {
         Box::new(Self { next: ptr::null_mut(), slots: [const { MaybeUninit::uninit() }; _] })
     }
 }
 
-/// A list of blocks; full are the slots from `taken` in the head to `filled` in the tail.
+/// A list of blocks. The slots from `taken` in the head to `filled` in the tail are full.
 pub(super) struct Blocks<T> {
     /// Null before the first message.
     head: *mut Block<T>,
@@ -171,11 +172,11 @@ pub(super) struct Blocks<T> {
     taken: usize,
     filled: usize,
     length: usize,
-    /// An empty block at hand.
+    /// A spare empty block.
     spare: Option<Box<Block<T>>>,
 }
 
-// SAFETY: the blocks are reachable through their owner only.
+// SAFETY: the blocks can be reached only through their owner.
 unsafe impl<T: Send> Send for Blocks<T> {}
 
 impl<T> Blocks<T> {
@@ -183,21 +184,21 @@ impl<T> Blocks<T> {
         if (self.tail.is_null() || self.filled == BLOCK_MESSAGES) && !self.link_spare() {
             return Err(Rejected::NeedsBlock(message));
         }
-        // SAFETY: the tail is a block of ours, and its slots from `filled` on are empty.
+        // SAFETY: the tail is a block of this list, and its slots from `filled` on are empty.
         unsafe { (*self.tail).slots[self.filled].write(message) };
         self.filled += 1;
         self.length += 1;
         Ok(())
     }
 
-    /// Makes the spare block the tail; tells whether there was one.
+    /// Makes the spare block the tail; returns whether there was one.
     fn link_spare(&mut self) -> bool {
         let Some(block) = self.spare.take() else { return false };
         let block = Box::into_raw(block);
         if self.tail.is_null() {
             self.head = block;
         } else {
-            // SAFETY: the tail is a block of ours.
+            // SAFETY: the tail is a block of this list.
             unsafe { (*self.tail).next = block };
         }
         self.tail = block;
@@ -207,9 +208,9 @@ impl<T> Blocks<T> {
 
     fn pop(&mut self, drained: &mut Option<Box<Block<T>>>) -> Option<T> {
         self.length = self.length.checked_sub(1)?;
-        // SAFETY: a message is left, so the head is a block of ours.
+        // SAFETY: there is a message, so the head is a block of this list.
         let slot = unsafe { &(*self.head).slots[self.taken] };
-        // SAFETY: the slots of the head are full from `taken` on, which moves past this one.
+        // SAFETY: the slots of the head are full from `taken` on. `taken` moves past this one.
         let message = unsafe { slot.assume_init_read() };
         self.taken += 1;
         if self.length == 0 && ptr::eq(self.head, self.tail) {
@@ -220,10 +221,11 @@ impl<T> Blocks<T> {
         Some(message)
     }
 
-    /// Drops the empty head from the list: it becomes the spare, or goes to `drained`.
+    /// Removes the empty head from the list: it becomes the spare, or goes to `drained`.
     fn unlink_head(&mut self, drained: &mut Option<Box<Block<T>>>) {
         debug_assert!(!ptr::eq(self.head, self.tail), "a lone block is used again instead");
-        // SAFETY: blocks come from `Box::into_raw`, and the list lets go of this one below.
+        // SAFETY: blocks come from `Box::into_raw`, and the list drops its pointer to this one
+        // below.
         let mut block = unsafe { Box::from_raw(self.head) };
         self.head = block.next;
         self.taken = 0;
@@ -239,7 +241,7 @@ impl<T> Drop for Blocks<T> {
         while self.pop(&mut drained).is_some() {}
         if !self.head.is_null() {
             debug_assert!(ptr::eq(self.head, self.tail), "the last block stays with the list");
-            // SAFETY: blocks come from `Box::into_raw`; its messages are gone.
+            // SAFETY: blocks come from `Box::into_raw`. Its messages have been taken.
             drop(unsafe { Box::from_raw(self.head) });
         }
     }

@@ -1,13 +1,13 @@
-//! The error std's channels have no stable name for.
+//! The error for which std's channels have no stable name.
 
 use core::{error::Error, fmt};
 
-/// Why [`Sender::send_timeout`](super::Sender::send_timeout) did not send; holds the message.
+/// Why [`Sender::send_timeout`](super::Sender::send_timeout) did not send. Holds the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendTimeoutError<T> {
-    /// The time ran out before there was room, or a receiver.
+    /// The time limit passed before there was room, or a receiver.
     Timeout(T),
-    /// All receivers are gone.
+    /// All receivers are dropped.
     Disconnected(T),
 }
 

@@ -1,8 +1,8 @@
-//! One channel: its buffer, who waits on either side, and how many ends are left.
+//! One channel: its buffer, the waiters on either side, and the number of ends.
 //!
 //! **Invariant:** receivers wait only while the buffer is empty and no sender waits; senders wait
-//! only while the buffer is full. So a message that meets a waiting receiver goes straight into
-//! that receiver's slot, and order is kept without looking at the buffer first.
+//! only while the buffer is full. So if a receiver waits, a message can go directly into that
+//! receiver's slot, and the order is right without reading the buffer.
 #![expect(unsafe_code, reason = "messages are copied into slots on other microprocesses' stacks")]
 
 use core::{
@@ -35,13 +35,13 @@ struct State<T> {
     buffer: Buffer<T>,
     senders: Side,
     receivers: Side,
-    /// Nothing goes in any more: closed, or no receiver is left.
+    /// The channel accepts no more messages: it is closed, or all receivers are dropped.
     shut: bool,
 }
 
 /// One side of a channel.
 struct Side {
-    /// The ends that are left; at 0 the channel is disconnected.
+    /// The number of ends; at 0 the channel is disconnected.
     ends: usize,
     waiters: WaitQueue,
 }
@@ -51,12 +51,12 @@ impl Side {
         Self { ends: 1, waiters: WaitQueue::new() }
     }
 
-    /// Whether somebody waits who is no arm of `episode`.
+    /// Whether there is a waiter that is not an arm of `episode`.
     fn waits_apart_from(&self, episode: &Episode) -> bool {
         self.waiters.iter().any(|waiter| !waiter.is_arm_of(episode))
     }
 
-    /// Tells everybody who waits that the other side is gone.
+    /// Ends the waits on this side, because the other side is dropped.
     fn disconnect(&mut self, vp: Masked<'_>) {
         while let Some(waiter) = self.waiters.pop() {
             waiter.wake(vp, Outcome::Disconnected);
@@ -64,14 +64,14 @@ impl Side {
     }
 }
 
-/// What became of a message offered to a channel.
+/// The outcome of offering a message to a channel.
 enum Offer<T> {
     Taken,
     Disconnected(T),
     Rejected(Rejected<T>),
 }
 
-/// What a channel had to give.
+/// The outcome of taking a message from a channel.
 enum Take<T> {
     Message(T),
     Empty,
@@ -110,7 +110,8 @@ impl<T> State<T> {
         match first {
             None => Take::Message(message),
             Some(first) => {
-                // The room we made; only a bounded channel has waiting senders and a buffer.
+                // Into the room just made. Only a bounded channel has both waiting senders and a
+                // buffer.
                 let pushed = self.buffer.push(message);
                 debug_assert!(pushed.is_ok(), "there is room for what waited for room");
                 Take::Message(first)
@@ -121,13 +122,14 @@ impl<T> State<T> {
 
 /// Moves `message` into a waiting receiver's slot.
 fn put<T>(receiver: &Claimed, message: T) {
-    // SAFETY: a receiver waits with an empty slot for a `T`, and reads it only when woken.
+    // SAFETY: a receiver waits with an empty slot for a `T`, and reads it only after it was woken.
     unsafe { receiver.slot::<T>().write(message) };
 }
 
 /// Moves the message out of a waiting sender's slot.
 fn get<T>(sender: &Claimed) -> T {
-    // SAFETY: a sender waits with a full slot, and takes it for empty when woken as granted.
+    // SAFETY: a sender waits with a full slot. It counts as empty once the sender is woken as
+    // granted.
     unsafe { sender.slot::<T>().read() }
 }
 
@@ -148,7 +150,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Offers `message`, with a new block where the buffer needs one.
+    /// Offers `message`, and adds a block if the buffer needs one.
     #[inline]
     fn offer(&self, message: T) -> Offer<T> {
         let mut state = self.state.enter();
@@ -172,14 +174,14 @@ impl<T> Shared<T> {
             drop(state);
             drop(unused);
             match offer {
-                // Others filled the block first; each turn of this loop is 32 messages of theirs.
+                // Others filled the block first. In each round of this loop they sent 32 messages.
                 Offer::Rejected(Rejected::NeedsBlock(back)) => message = back,
                 offer => return offer,
             }
         }
     }
 
-    /// Sends, waiting for room for at most `timeout`, for ever without one.
+    /// Sends `message`. Waits for room for at most `timeout`, or for ever if that is `None`.
     #[inline]
     pub(crate) fn send(
         &self,
@@ -202,7 +204,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Inlined for the sake of returns after the switch, see `switch_away`.
+    /// Inlined because of mispredicted returns after the switch, see `switch_away`.
     #[inline(always)]
     fn wait_to_send(
         &self,
@@ -221,7 +223,7 @@ impl<T> Shared<T> {
             deadline,
             self.reason(Kind::Send),
         );
-        // SAFETY: unless it was granted, nobody took the message out of the slot.
+        // SAFETY: unless the send was granted, the message is still in the slot.
         let message = || unsafe { slot.into_inner().assume_init() };
         match outcome {
             Outcome::Granted => Ok(()),
@@ -248,7 +250,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Receives, waiting for a message for at most `timeout`, for ever without one.
+    /// Receives a message. Waits for one for at most `timeout`, or for ever if that is `None`.
     #[inline]
     pub(crate) fn recv(&self, timeout: Option<Duration>) -> Result<T, RecvTimeoutError> {
         let mut drained = None;
@@ -256,7 +258,7 @@ impl<T> Shared<T> {
         let vp = state.vp();
         match state.take(vp, &mut drained) {
             Take::Message(message) => {
-                // The guard goes first: a drained block is freed after it.
+                // The guard is dropped first; a drained block is freed after that.
                 drop(state);
                 Ok(message)
             }
@@ -265,7 +267,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Inlined for the sake of returns after the switch, see `switch_away`.
+    /// Inlined because of mispredicted returns after the switch, see `switch_away`.
     #[inline(always)]
     fn wait_to_receive(
         &self,
@@ -284,7 +286,7 @@ impl<T> Shared<T> {
             self.reason(Kind::Receive),
         );
         match outcome {
-            // SAFETY: granted means that a sender moved its message into the slot.
+            // SAFETY: `Granted` means that a sender moved its message into the slot.
             Outcome::Granted => Ok(unsafe { slot.into_inner().assume_init() }),
             Outcome::Disconnected => Err(RecvTimeoutError::Disconnected),
             Outcome::TimedOut => {
@@ -294,7 +296,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// What a microprocess that waits here waits for.
+    /// The reason of a microprocess that waits for this channel.
     fn reason(&self, kind: Kind) -> Reason {
         Reason { kind, object: core::ptr::from_ref(self).addr() }
     }
@@ -319,7 +321,8 @@ impl<T> Shared<T> {
         self.state.enter().receivers.ends += 1;
     }
 
-    /// Nothing goes in any more: who waits to send gets the message back, who receives gets what is left.
+    /// Accepts no more messages: a waiting sender gets its message back, and receivers get what was
+    /// sent.
     pub(super) fn close(&self) {
         let mut state = self.state.enter();
         state.shut = true;
@@ -328,7 +331,7 @@ impl<T> Shared<T> {
         state.receivers.disconnect(vp);
     }
 
-    /// One sender less; after the last one receivers no longer wait.
+    /// Removes one sender; after the last one receivers no longer wait.
     pub(super) fn drop_sender(&self) {
         let mut state = self.state.enter();
         state.senders.ends -= 1;
@@ -338,7 +341,8 @@ impl<T> Shared<T> {
         }
     }
 
-    /// One receiver less; after the last one senders no longer wait and what was sent is dropped.
+    /// Removes one receiver; after the last one senders no longer wait, and unreceived messages are
+    /// dropped.
     pub(super) fn drop_receiver(&self) {
         let mut state = self.state.enter();
         state.receivers.ends -= 1;
@@ -353,9 +357,9 @@ impl<T> Shared<T> {
     }
 }
 
-/// What `select` needs: waiting on a channel as one arm among others.
+/// Operations for `select`, which waits for a channel as one arm among others.
 impl<T> Shared<T> {
-    /// Queues `arm` among the receivers, unless receiving would not wait.
+    /// Queues `arm` among the receivers if receiving would wait; returns whether it did.
     ///
     /// # Safety
     /// `arm` and its episode stay where they are until `withdraw_receiver(arm)`.
@@ -366,13 +370,13 @@ impl<T> Shared<T> {
             && !state.shut
             && !state.senders.waits_apart_from(episode);
         if waits {
-            // SAFETY: passed on to the caller.
+            // SAFETY: the caller's promise.
             unsafe { state.receivers.waiters.push(arm) };
         }
         waits
     }
 
-    /// Queues `arm` among the senders, unless sending would not wait.
+    /// Queues `arm` among the senders if sending would wait; returns whether it did.
     ///
     /// # Safety
     /// `arm` and its episode stay where they are until `withdraw_sender(arm)`.
@@ -381,13 +385,13 @@ impl<T> Shared<T> {
         let waits =
             state.buffer.is_full() && !state.shut && !state.receivers.waits_apart_from(episode);
         if waits {
-            // SAFETY: passed on to the caller.
+            // SAFETY: the caller's promise.
             unsafe { state.senders.waiters.push(arm) };
         }
         waits
     }
 
-    /// Takes `arm` out of the receivers, if it still is among them.
+    /// Removes `arm` from the receivers, if it still is among them.
     pub(crate) fn withdraw_receiver(&self, arm: &Waiter) {
         self.state.enter().receivers.waiters.remove(arm);
     }
@@ -402,7 +406,7 @@ impl<T> Shared<T> {
         self.state.enter().senders.waiters.rank_anew(arm, level);
     }
 
-    /// Takes `arm` out of the senders, if it still is among them.
+    /// Removes `arm` from the senders, if it still is among them.
     pub(crate) fn withdraw_sender(&self, arm: &Waiter) {
         self.state.enter().senders.waiters.remove(arm);
     }

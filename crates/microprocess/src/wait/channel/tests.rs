@@ -1,4 +1,5 @@
-//! One suite for the three flavours; a naive model for what needs no waiting.
+//! One test suite for all three kinds of channels, and a naive model for operations that do not
+//! wait.
 #![expect(
     clippy::excessive_nesting,
     reason = "a scenario nests: runtime, scope, microprocess, loop"
@@ -22,7 +23,7 @@ const SOON: Duration = Duration::from_millis(2);
 
 type Channel<T> = (Sender<T>, Receiver<T>);
 
-/// Runs `check` on every flavour of channel, on one and on two virtual processors.
+/// Runs `check` on every kind of channel, on one and on two virtual processors.
 fn on_every_flavour<T: Send>(check: impl Fn(Channel<T>) + Send + Sync) {
     for virtual_processors in [1, 2] {
         let flavours: [fn() -> Channel<T>; 4] =
@@ -181,7 +182,7 @@ fn every_message_is_dropped_once_wherever_it_was() {
             spawn(move || (0..messages).all(|_| sender.send(Arc::clone(&token)).is_ok()))
         };
         yield_now();
-        // Some received, some in the buffer, one with a waiting sender.
+        // Some are received, some are in the buffer, and one is in the slot of a waiting sender.
         drop(receiver.try_recv());
         drop(receiver);
         waiting.join().unwrap();

@@ -1,4 +1,5 @@
-//! Selecting: what is ready is taken, what is not is left alone, nothing is lost between arms.
+//! A select takes an arm that is ready, has no effect on the others, and loses nothing between
+//! arms.
 #![expect(
     clippy::excessive_nesting,
     reason = "a scenario nests: runtime, scope, microprocess, loop"
@@ -109,7 +110,7 @@ fn selects_on_both_sides_of_a_rendezvous_meet() {
             let (pong_in, pong_out) = rendezvous();
             scope(|scope| {
                 for _ in 0..2 {
-                    // Each side either sends or receives, whichever a partner is found for.
+                    // Each side either sends or receives, depending on which partner comes first.
                     let (ping_in, ping_out) = (&ping_in, &ping_out);
                     let (pong_in, pong_out) = (&pong_in, &pong_out);
                     scope.spawn(move || {
@@ -168,7 +169,7 @@ fn many_selects_on_many_channels_lose_and_double_nothing() {
     }
 }
 
-/// Receives from whichever channel has something until all are disconnected.
+/// Receives from every channel that has a message, until all are disconnected.
 fn receive_all(
     receivers: &[crate::wait::channel::Receiver<usize>],
     results: &crate::wait::channel::Sender<usize>,

@@ -9,7 +9,7 @@ use crate::schedule::guarded::Guarded;
 
 /// Lets a number of microprocesses wait for one another, as [`std::sync::Barrier`].
 ///
-/// It can be used again as soon as all have arrived.
+/// It can be used again as soon as all parties have arrived.
 ///
 /// ```
 /// use kyocho_microprocess::{Barrier, run, scope};
@@ -33,12 +33,12 @@ pub struct Barrier {
 #[derive(Debug)]
 struct State {
     arrived: usize,
-    /// How often all have arrived.
+    /// How many times all parties have arrived.
     rounds: u64,
     waiters: WaitQueue,
 }
 
-/// What [`Barrier::wait`] returns: exactly one of the parties leads.
+/// The result of [`Barrier::wait`]: exactly one of the parties is the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarrierWaitResult(bool);
 
@@ -78,7 +78,7 @@ impl Barrier {
         let reason = Reason { kind: Kind::Barrier, object: core::ptr::from_ref(self).addr() };
         let outcome = wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
         if outcome == Outcome::TimedOut {
-            // Killed: the others wait for somebody else, unless all were there already.
+            // It was killed: the others wait for another party, unless all had arrived already.
             let mut state = self.state.enter();
             if state.rounds == round {
                 state.arrived -= 1;

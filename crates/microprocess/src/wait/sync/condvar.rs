@@ -14,8 +14,8 @@ use crate::schedule::guarded::{Deadline, Guarded};
 
 /// Waits for a condition on data under a [`Mutex`](super::Mutex), as [`std::sync::Condvar`].
 ///
-/// Waiters are notified highest priority first, FIFO among equals. Wake-ups are not spurious, but
-/// the condition may have changed again by the time the lock is held: check it in a loop, or use
+/// Waiters are notified highest priority first, FIFO among equals. There are no spurious wake-ups.
+/// But the condition may have changed again before the lock is held, so check it in a loop or use
 /// [`wait_while`](Self::wait_while).
 ///
 /// ```
@@ -39,12 +39,12 @@ pub struct Condvar {
     waiters: Guarded<WaitQueue>,
 }
 
-/// Whether a wait with a time limit ended because the time ran out.
+/// Whether a wait ended because its time limit passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether the time ran out before a notification came.
+    /// Whether the time limit passed before a notification came.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         self.0
@@ -58,15 +58,16 @@ impl Default for Condvar {
 }
 
 impl Condvar {
-    /// A condition variable nobody waits for.
+    /// A condition variable without waiters.
     pub const fn new() -> Self {
         Self { waiters: Guarded::new(WaitQueue::new()) }
     }
 
-    /// Unlocks, waits for a notification and locks again, the first two in one step.
+    /// Unlocks the mutex, waits for a notification and locks again. Unlocking and beginning to wait
+    /// are one step.
     ///
     /// # Errors
-    /// The guard inside a [`PoisonError`](super::PoisonError) when a holder of the mutex panicked.
+    /// The guard inside a [`PoisonError`](super::PoisonError) if a holder of the mutex panicked.
     pub fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         self.wait_until(&mut guard, None);
         Poison::wrap(guard.mutex().is_poisoned(), guard)
@@ -129,7 +130,7 @@ impl Condvar {
         }
     }
 
-    /// Wakes all waiters. Events stay masked for the few nanoseconds each of them takes.
+    /// Wakes all waiters. Events stay masked meanwhile, for a few nanoseconds for each waiter.
     pub fn notify_all(&self) {
         let mut waiters = self.waiters.enter();
         while let Some(waiter) = waiters.pop() {
@@ -137,12 +138,13 @@ impl Condvar {
         }
     }
 
-    /// Waits with the mutex released; tells whether a notification came.
+    /// Waits with the mutex released; returns whether a notification came.
     fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, deadline: Option<Deadline>) -> bool {
         let reason = Reason { kind: Kind::Condvar, object: core::ptr::from_ref(self).addr() };
         let mutex = guard.raw();
-        // Lock order: the condition variable's guard, then the mutex': a notifier that holds the
-        // mutex finds either a holder still inside its critical section or a queued waiter.
+        // Lock order: the condition variable's guard, then the mutex'. So a notifier that holds the
+        // mutex finds one of two cases: the waiter is still in its critical section, or it is
+        // queued.
         let waiters = self.waiters.enter_at_point();
         let waiter = Waiter::new(waiters.microprocess(), 0);
         let outcome = wait_after(

@@ -14,12 +14,13 @@ use kyocho_sys::prim::cell::UnsafeCell;
 use super::{poison::Poison, raw_mutex::RawMutex};
 use crate::schedule::guarded::Deadline;
 
-/// A lock around a value, as [`std::sync::Mutex`], for microprocesses.
+/// A lock around a value for microprocesses, with the interface of [`std::sync::Mutex`].
 ///
-/// Released, it goes to the first waiter: highest priority first, FIFO among equals; equals that run may be faster, for a millisecond. It is
-/// poisoned when its holder panics. A holder that locks it again waits for ever (and is named in the
-/// deadlock report). Uncontended lock and unlock cost no atomic read-modify-write on one virtual
-/// processor.
+/// When it is released, it goes to the first waiter: highest priority first, FIFO among equals. For
+/// up to a millisecond, running microprocesses of the waiter's priority may lock it first. It is
+/// poisoned if its holder panics. A holder that locks it again waits for ever, and the deadlock
+/// report names it. On one virtual processor, locking and unlocking without contention cost no
+/// atomic read-modify-write.
 ///
 /// ```
 /// use kyocho_microprocess::{Mutex, run, scope};
@@ -42,8 +43,8 @@ pub struct Mutex<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock lets one microprocess at a time reach the value, so sharing the mutex only moves
-// access to the value between threads, which `T: Send` allows.
+// SAFETY: the lock gives one microprocess at a time access to the value. So sharing the mutex only
+// moves access to the value between threads, which `T: Send` allows.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 // SAFETY: a mutex owns its value.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
@@ -54,10 +55,10 @@ impl<T> Mutex<T> {
         Self { raw: RawMutex::new(), poison: Poison::new(), value: UnsafeCell::new(value) }
     }
 
-    /// The value, when the mutex is no longer needed.
+    /// Consumes the mutex and returns the value.
     ///
     /// # Errors
-    /// The value inside a [`std::sync::PoisonError`] when a holder panicked.
+    /// The value inside a [`std::sync::PoisonError`] if a holder panicked.
     pub fn into_inner(self) -> LockResult<T> {
         let poisoned = self.poison.get();
         Poison::wrap(poisoned, self.value.into_inner())
@@ -65,31 +66,31 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Locks, waiting for as long as it takes.
+    /// Locks the mutex, waiting as long as necessary.
     ///
     /// # Errors
-    /// The guard inside a [`std::sync::PoisonError`] when an earlier holder panicked.
+    /// The guard inside a [`std::sync::PoisonError`] if an earlier holder panicked.
     #[inline]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         self.raw.lock();
         self.guard()
     }
 
-    /// Locks if that needs no waiting.
+    /// Locks the mutex if that needs no waiting.
     ///
     /// # Errors
-    /// [`TryLockError::WouldBlock`] when it is held, [`TryLockError::Poisoned`] with the guard when
-    /// an earlier holder panicked.
+    /// [`TryLockError::WouldBlock`] if it is held, [`TryLockError::Poisoned`] with the guard if an
+    /// earlier holder panicked.
     #[inline]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         if self.raw.try_lock() { Ok(self.guard()?) } else { Err(TryLockError::WouldBlock) }
     }
 
-    /// Locks, waiting for at most `timeout`.
+    /// Locks the mutex; waits for at most `timeout`.
     ///
     /// # Errors
-    /// [`TryLockError::WouldBlock`] when the time ran out, [`TryLockError::Poisoned`] with the
-    /// guard when an earlier holder panicked.
+    /// [`TryLockError::WouldBlock`] if the time limit passed, [`TryLockError::Poisoned`] with the
+    /// guard if an earlier holder panicked.
     pub fn lock_timeout(&self, timeout: Duration) -> TryLockResult<MutexGuard<'_, T>> {
         if self.raw.try_lock() || self.raw.lock_until(Deadline::after(timeout)) {
             Ok(self.guard()?)
@@ -98,10 +99,10 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// The value, without locking: the borrow proves that nobody else can reach it.
+    /// Access to the value without locking: the borrow proves that no other reference exists.
     ///
     /// # Errors
-    /// The reference inside a [`std::sync::PoisonError`] when a holder panicked.
+    /// The reference inside a [`std::sync::PoisonError`] if a holder panicked.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         Poison::wrap(self.poison.get(), self.value.get_mut())
     }
@@ -111,20 +112,21 @@ impl<T: ?Sized> Mutex<T> {
         self.poison.get()
     }
 
-    /// Declares the value sound again after a holder panicked.
+    /// Declares the value valid again after a holder panicked.
     pub fn clear_poison(&self) {
         self.poison.clear();
     }
 
-    /// The guard of a lock whose first guard was forgotten: for interfaces that cannot carry one, such as C's.
+    /// Makes a guard for a lock whose first guard was forgotten. For interfaces that cannot keep a
+    /// guard, such as C's.
     ///
     /// # Safety
-    /// The calling microprocess holds the lock, and no other guard of it is left.
+    /// The calling microprocess holds the lock, and no other guard of it exists.
     pub unsafe fn make_guard(&self) -> MutexGuard<'_, T> {
         MutexGuard { mutex: self, panicking: Poison::panicking(), not_send: PhantomData }
     }
 
-    /// The guard of a lock just taken.
+    /// The guard of a mutex that was just locked.
     #[inline]
     fn guard(&self) -> LockResult<MutexGuard<'_, T>> {
         let guard =
@@ -151,12 +153,12 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
-/// The right to the value of a locked [`Mutex`]; dropping it unlocks.
+/// Access to the value of a locked [`Mutex`]; dropping it unlocks the mutex.
 #[must_use = "a mutex unlocks as soon as its guard is dropped"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
     panicking: bool,
-    /// The holder is the microprocess that locked.
+    /// Only the microprocess that locked the mutex may unlock it.
     not_send: PhantomData<*const ()>,
 }
 
@@ -164,12 +166,13 @@ pub struct MutexGuard<'a, T: ?Sized> {
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// The mutex whose guard this is.
+    /// The mutex to which the guard belongs.
     pub(super) fn mutex(&self) -> &'a Mutex<T> {
         self.mutex
     }
 
-    /// The lock itself, for a condition variable that releases and retakes it under the guard.
+    /// The lock itself, for a condition variable, which releases and takes it while the guard
+    /// exists.
     pub(super) fn raw(&mut self) -> &'a RawMutex {
         &self.mutex.raw
     }
@@ -188,7 +191,8 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as for `deref`; the guard is borrowed mutably, so nobody else borrows through it.
+        // SAFETY: as for `deref`. The guard is borrowed mutably, so there is no other borrow
+        // through it.
         unsafe { &mut *self.mutex.value.get() }
     }
 }

@@ -1,4 +1,5 @@
-//! Waiting for a lock that has an owner, who inherits the priority of who waits: see [`inherit`](crate::processor::inherit).
+//! Waiting for a lock with an owner, which inherits the priority of its waiters: see
+//! [`inherit`](crate::processor::inherit).
 #![expect(unsafe_code, reason = "queues a node on the waiter's stack")]
 
 use super::{
@@ -13,15 +14,16 @@ use crate::schedule::mask;
 
 /// The guarded state of such a lock.
 pub(super) trait Owned {
-    /// Who waits.
+    /// The queue of waiters.
     fn waiters(&mut self) -> &mut WaitQueue;
 
-    /// Gives the owner what the first waiter has; returns who has another level because of it.
+    /// Updates the donation of the first waiter to the owner; returns the record whose level
+    /// changed because of it.
     #[must_use]
     fn settle(&mut self, vp: Masked<'_>) -> Option<&'static Record>;
 }
 
-/// One wait for such a lock.
+/// A wait for such a lock.
 struct OwnedWait<'a, S> {
     object: &'a Guarded<S>,
     waiter: &'a Waiter,
@@ -30,7 +32,7 @@ struct OwnedWait<'a, S> {
 impl<S: Owned> Source for OwnedWait<'_, S> {
     fn try_pass_on(&self, who: &'static Record, vp: Masked<'_>) -> PassedOn {
         let entered = self.object.try_enter();
-        // Inside the guard the wait cannot end, so neither its frame nor the lock goes away.
+        // Inside the guard the wait cannot end, so its frame and the lock stay alive.
         who.release_inheritance();
         let Some(mut state) = entered else { return PassedOn::Busy };
         let level = who.effective_level();
@@ -57,7 +59,7 @@ pub(super) fn wait_for_owner<S: Owned>(
     waiter.set_priority(me.0.effective_level());
     let source = OwnedWait { object, waiter: &waiter };
     let wait = Wait { source: &source };
-    // SAFETY: `waiter` is fresh, and borrowed until this function returns; by then it is in no queue.
+    // SAFETY: `waiter` is new, and borrowed until this function returns. By then it is in no queue.
     unsafe { guard.waiters().push(&waiter) };
     me.0.begin_wait(&wait);
     let raised = guard.settle(vp);
@@ -72,7 +74,8 @@ pub(super) fn wait_for_owner<S: Owned>(
     waiter.outcome()
 }
 
-/// Takes `waiter`, whose time is over or who was killed, out of the queue, and its priority from the owner.
+/// Removes `waiter`, which timed out or was killed, from the queue, and withdraws its donation from
+/// the owner.
 fn give_up<S: Owned>(object: &Guarded<S>, waiter: &Waiter) {
     let section = mask();
     let mut state = object.enter();

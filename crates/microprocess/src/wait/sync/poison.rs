@@ -1,4 +1,4 @@
-//! The mark that a holder's panic leaves on a lock.
+//! The mark on a lock whose holder panicked.
 
 use std::sync::{LockResult, PoisonError};
 
@@ -7,7 +7,7 @@ use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 /// Whether a holder panicked.
 #[derive(Debug, Default)]
 pub(super) struct Poison {
-    /// Written and read by holders of the lock, which orders the accesses.
+    /// Read and written only by holders of the lock, which orders the accesses.
     poisoned: AtomicBool,
 }
 
@@ -31,8 +31,8 @@ impl Poison {
 
     /// Whether the current microprocess unwinds.
     ///
-    /// std counts panics by kernel thread; a microprocess is never switched away from while it
-    /// unwinds, so the kernel thread's count is its own.
+    /// std counts panics by kernel thread. A microprocess that unwinds never leaves its kernel
+    /// thread, so the count is right for it.
     #[inline]
     pub(super) fn panicking() -> bool {
         std::thread::panicking()

@@ -1,16 +1,21 @@
-//! The lock beneath [`Mutex`](super::Mutex): who holds it, who waits.
+//! The lock beneath [`Mutex`](super::Mutex): its holder and its waiters.
 //!
-//! Who unlocks hands the lock to the first waiter if that one is more urgent, or has been passed over for [`PATIENCE_NS`]. Otherwise the lock is
-//! free, and the waiter, woken, competes for it:
+//! Unlocking hands the lock to the first waiter if that is more urgent than the unlocker, or has
+//! been overtaken for [`PATIENCE_NS`]. Otherwise the lock becomes free. The first waiter is woken
+//! and competes for it:
 //!
 //! ```text
 //!   unlock ──┬─ first waiter more urgent, or out of patience ──► it holds the lock
-//!            └─ else: free; it is taken out and woken ──► takes it, or, passed over, stands in the queue again
+//!            └─ else: free; it is dequeued and woken ──► takes it, or, if overtaken, queues again
 //! ```
-//! If every unlock handed over, one holder that stopped would start a *convoy*: everybody who came meanwhile waits, and ever after each lock is
-//! somebody else's by the time its last holder wants it again, at a switch a lock. To hand over to whoever was passed over once is not enough
-//! to break one up: who gets the lock so does not run yet, and meanwhile others, woken to take it, are passed over in their turn. Time is: a
-//! convoy serves everybody within microseconds, so nobody in it runs out of patience. Source of the bound: Go's `sync.Mutex`.
+//! If every unlock handed the lock over, a holder that stops once would start a *convoy*. All that
+//! come meanwhile queue up. From then on, whenever a microprocess wants the lock, another one has
+//! it, and each lock costs a switch.
+//!
+//! Handing over to each waiter that was overtaken once is not enough to dissolve a convoy. Such a
+//! waiter gets the lock before it runs, and meanwhile others that were woken are overtaken in turn.
+//! A time limit works: a convoy serves every waiter within microseconds, so none reaches the limit.
+//! Source of the bound: Go's `sync.Mutex`.
 #![expect(unsafe_code, reason = "the deadlock report looks at mutexes by their address")]
 
 use kyocho_sys::prim::{atomic::Ordering, clock::monotonic_ns};
@@ -34,17 +39,18 @@ pub(super) struct RawMutex {
 
 #[derive(Debug)]
 struct State {
-    /// **Invariant:** while it is clear and somebody waits, somebody was woken to take the lock and has not looked yet.
+    /// **Invariant:** if it is clear and there is a waiter, some microprocess was woken to take the
+    /// lock and has not tried yet.
     held: bool,
-    /// Who holds it, for reports; `None` also for a kernel thread of no runtime.
+    /// The holder, for reports. `None` also for a kernel thread outside any runtime.
     holder: Option<MicroprocessRef>,
     waiters: WaitQueue,
-    /// What the first waiter gives the holder.
+    /// The donation of the first waiter to the holder.
     donation: Donation,
 }
 
 impl State {
-    /// Gives the lock, which is free and nobody waits for, to `caller`.
+    /// Gives the lock, which is free and has no waiters, to `caller`.
     #[inline(always)]
     fn take(&mut self, caller: Option<MicroprocessRef>) {
         self.held = true;
@@ -55,19 +61,20 @@ impl State {
         }
     }
 
-    /// The same; somebody may wait.
+    /// The same, if there may be waiters.
     fn take_before_others(&mut self, caller: Option<MicroprocessRef>, vp: Masked<'_>) {
         self.take(caller);
         if !self.waiters.is_empty() {
-            // Who gets the lock waits for nothing: the chain ends here.
+            // A microprocess that gets the lock waits for nothing, so the chain of waits ends here.
             let _ends_here = self.settle(vp);
         }
     }
 
-    /// Whether the first waiter gets the lock, whoever else is faster, when `caller` unlocks.
+    /// Whether the first waiter must get the lock when `caller` unlocks it.
     fn is_owed(&self, caller: Option<MicroprocessRef>) -> bool {
         self.waiters.first().is_some_and(|first| {
-            // What the caller inherits, it has of this lock's waiters perhaps.
+            // Compared with the caller's own priority: an inherited one may come from waiters of
+            // this lock.
             let more_urgent = |caller: MicroprocessRef| first.priority() > caller.0.asked_level();
             first.token() == OUT_OF_PATIENCE || caller.is_none_or(more_urgent)
         })
@@ -78,10 +85,10 @@ impl State {
 const PATIENT: u32 = 0;
 const OUT_OF_PATIENCE: u32 = 1;
 
-/// How long its equals may pass a waiter over: many switches, and less than a time slice.
+/// How long equals may overtake a waiter: many switches, and less than a time slice.
 pub(super) const PATIENCE_NS: u64 = 1_000_000;
 
-/// `caller` gives a lock up.
+/// Uncounts a lock that `caller` releases.
 #[inline(always)]
 fn count_less(caller: Option<MicroprocessRef>) {
     if let Some(caller) = caller {
@@ -119,7 +126,7 @@ impl RawMutex {
         }
     }
 
-    /// Takes the lock if nobody holds it and nothing else is to be heeded.
+    /// Takes the lock if it is free and the caller has no orders.
     #[inline(always)]
     fn lock_quickly(&self) -> bool {
         let caller = |vp: Masked<'_>| vp.current.get().map(MicroprocessRef);
@@ -129,12 +136,13 @@ impl RawMutex {
         self.state.quickly(take).is_some()
     }
 
-    /// Takes the lock again inside a wait that released it: not a kill point, whatever happens the lock is held then.
+    /// Takes the lock again at the end of a wait that released it. Not a kill point: the lock is
+    /// always held afterwards.
     pub(super) fn relock(&self) {
         while self.wait_in(self.state.enter(), None) != Outcome::Granted {}
     }
 
-    /// Takes the lock if nobody holds it.
+    /// Takes the lock if it is free.
     #[inline]
     pub(super) fn try_lock(&self) -> bool {
         let mut state = self.state.enter_at_point();
@@ -146,7 +154,8 @@ impl RawMutex {
         true
     }
 
-    /// Waits for the lock until `deadline`, for ever without one; tells whether it was got.
+    /// Waits for the lock until `deadline`, or for ever if that is `None`; returns whether it was
+    /// taken.
     pub(super) fn lock_until(&self, deadline: Option<Deadline>) -> bool {
         end_wait(self.wait_in(self.state.enter_at_point(), deadline), deadline)
     }
@@ -168,10 +177,11 @@ impl RawMutex {
             if outcome != Outcome::Granted {
                 return outcome;
             }
-            // Not a kill point: if the lock is free, others may wait for whoever was woken to take it.
+            // Not a kill point: if the lock is free, this microprocess was perhaps woken to take
+            // it, and others wait for that.
             state = self.state.enter();
             if state.holder == Some(me) {
-                // Handed over, perhaps from another virtual processor.
+                // It was handed over, perhaps from another virtual processor.
                 me.holds_one_more();
                 return Outcome::Granted;
             }
@@ -190,7 +200,7 @@ impl RawMutex {
         }
     }
 
-    /// Leaves the lock free if nobody waits for it and nothing else is to be heeded.
+    /// Leaves the lock free if there are no waiters and the caller has no orders.
     #[inline(always)]
     fn unlock_quickly(&self) -> bool {
         let free = |state: &mut State, vp: Masked<'_>| {
@@ -215,7 +225,7 @@ impl RawMutex {
         }
         state.holder = heir.filter(|_| is_owed);
         state.held = state.holder.is_some();
-        // Neither who leaves nor who gets the lock waits for anything: the chain ends here.
+        // Neither the old nor the new holder waits for anything, so the chain of waits ends here.
         let _ends_here = state.settle(vp);
         if let Some(first) = first {
             first.wake(vp, Outcome::Granted);
@@ -227,13 +237,14 @@ impl RawMutex {
     }
 }
 
-/// The id of who holds the mutex a parked microprocess waits for; `None` for other reasons.
+/// The id of the holder of the mutex for which a parked microprocess waits; `None` for other
+/// reasons.
 pub(crate) fn holder_of(reason: Reason) -> Option<u64> {
     if reason.kind != Kind::Mutex {
         return None;
     }
     let mutex = core::ptr::with_exposed_provenance::<RawMutex>(reason.object);
-    // SAFETY: somebody waits for the mutex at this address, so it is alive.
+    // SAFETY: a microprocess waits for the mutex at this address, so it is alive.
     let state = unsafe { &(*mutex).state }.enter();
     state.holder.map(MicroprocessRef::id)
 }

@@ -1,12 +1,13 @@
-//! The lock beneath [`RwLock`](super::RwLock): who is inside, who waits.
+//! The lock beneath [`RwLock`](super::RwLock): its readers or writer, and its waiters.
 //!
-//! Who leaves the lock empty behind lets the first waiters in, if those read. A writer it lets in if that one is more urgent, or has been passed
-//! over for [`PATIENCE_NS`]; otherwise the writer is woken, and competes with whoever comes. As for a mutex, and for the same reason:
-//! see [`raw_mutex`](super::raw_mutex).
+//! When the lock becomes empty, the first waiters enter at once if they are readers. If the first
+//! waiter is a writer, it enters at once if it is more urgent, or has been overtaken for
+//! [`PATIENCE_NS`]. Otherwise it is woken and competes for the lock. A mutex does the same, for the
+//! same reason: see [`raw_mutex`](super::raw_mutex).
 //!
 //! ```text
-//!   last out ──┬─ first waiter reads, or is more urgent, or out of patience ──► inside, with those behind it that fit
-//!              └─ else: empty; it is taken out and woken ──► goes in, or, passed over, stands in the queue again
+//!   last out ──┬─ first waiter reads, or is more urgent, or out of patience ──► it enters, with those behind it that fit
+//!              └─ else: empty; it is dequeued and woken ──► enters, or, if overtaken, queues again
 //! ```
 
 use kyocho_sys::prim::clock::monotonic_ns;
@@ -23,14 +24,14 @@ use crate::processor::record::{Kind, MicroprocessRef, Reason, Record};
 use crate::processor::vp::Masked;
 use crate::schedule::guarded::{Deadline, Guard, Guarded};
 
-/// What a microprocess wants to do inside.
+/// The kind of access that a microprocess wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// Bits of tokens of waiters.
+/// Bits of a waiter's token.
 const WRITES: u32 = 1;
 const OUT_OF_PATIENCE: u32 = 2;
 
@@ -44,7 +45,7 @@ impl Access {
     }
 }
 
-/// A read-write lock without data.
+/// A reader-writer lock without data.
 #[derive(Debug)]
 pub(super) struct RawRwLock {
     state: Guarded<State>,
@@ -54,12 +55,13 @@ pub(super) struct RawRwLock {
 struct State {
     readers: usize,
     writer: bool,
-    /// Who is inside for writing; also `None` for a kernel thread of no runtime.
+    /// The writer that is inside. `None` also for a kernel thread outside any runtime.
     owner: Option<MicroprocessRef>,
-    /// **Invariant:** the first waiter cannot be let in as things stand; or nobody is inside, and a writer was woken to go in and has not
-    /// looked yet.
+    /// **Invariant:** either the first waiter cannot enter now; or the lock is empty, and a writer
+    /// was woken to enter and has not tried yet.
     waiters: WaitQueue,
-    /// What the first waiter gives a writer inside. Readers get nothing: they are not known one by one.
+    /// The donation of the first waiter to a writer inside. Readers get none: they are not
+    /// recorded.
     donation: Donation,
 }
 
@@ -79,7 +81,7 @@ impl State {
         !self.writer && self.readers == 0
     }
 
-    /// Whether nobody inside is in the way of `access`.
+    /// Whether `access` is possible beside those that are inside.
     fn compatible(&self, access: Access) -> bool {
         !self.writer && (access == Access::Read || self.readers == 0)
     }
@@ -91,7 +93,7 @@ impl State {
         }
     }
 
-    /// The same, where somebody may wait: who fits goes in as well, or gives what is due.
+    /// The same, if there may be waiters: those that fit enter as well, or donate their level.
     fn enter_before_others(
         &mut self,
         access: Access,
@@ -104,22 +106,24 @@ impl State {
         }
     }
 
-    /// Whether a newcomer of `priority` may go in: nobody is inside, or those who are do not mind and nobody of its priority or above waits.
+    /// Whether a newcomer of `priority` may enter. Either the lock is empty; or its access fits,
+    /// and no waiter has its priority or a higher one.
     fn admits(&self, access: Access, priority: u8) -> bool {
         let goes_first = || self.waiters.first().is_none_or(|first| first.priority() < priority);
         self.is_empty() || self.compatible(access) && goes_first()
     }
 
-    /// Whether the first waiter goes in, whoever else is faster, when `caller` leaves the lock empty.
+    /// Whether the first waiter must enter when `caller` leaves the lock empty.
     fn is_owed(&self, caller: Option<MicroprocessRef>) -> bool {
         self.waiters.first().is_some_and(|first| {
-            // What the caller inherits, it has of this lock's waiters perhaps.
+            // Compared with the caller's own priority: an inherited one may come from waiters of
+            // this lock.
             let more_urgent = |caller: MicroprocessRef| first.priority() > caller.0.asked_level();
             first.token() & OUT_OF_PATIENCE != 0 || caller.is_none_or(more_urgent)
         })
     }
 
-    /// Lets the first waiters in, as many as fit together.
+    /// Lets the first waiters enter, as many as fit together.
     fn admit_waiters(&mut self, vp: Masked<'_>) {
         while let Some(access) = self.waiters.first().map(Access::of)
             && self.compatible(access)
@@ -128,7 +132,7 @@ impl State {
             self.enter(access, Some(first.who()));
             first.wake(vp, Outcome::Granted);
         }
-        // Who is let in waits for nothing: the chain ends here.
+        // A waiter that enters waits for nothing, so the chain of waits ends here.
         let _ends_here = self.settle(vp);
     }
 
@@ -136,13 +140,13 @@ impl State {
         self.waiters.pop().inspect(|first| first.who().0.end_wait())
     }
 
-    /// Does what waiters are due after `caller` has left.
+    /// Serves the waiters after `caller` has left.
     fn give_way(&mut self, caller: Option<MicroprocessRef>, vp: Masked<'_>) {
         let Some(access) = self.waiters.first().map(Access::of) else { return };
         if access == Access::Read || !self.is_empty() || self.is_owed(caller) {
             self.admit_waiters(vp);
         } else if let Some(writer) = self.pop() {
-            // Nobody is inside who could be given anything.
+            // The lock is empty, so there is no owner to donate to.
             let _nobody = self.settle(vp);
             writer.wake(vp, Outcome::Granted);
         }
@@ -162,7 +166,7 @@ impl RawRwLock {
         Self { state: Guarded::new(state) }
     }
 
-    /// Goes in if that needs no waiting.
+    /// Enters if that needs no waiting.
     pub(super) fn try_lock(&self, access: Access) -> bool {
         let mut state = self.state.enter_at_point();
         let (caller, vp) = (state.caller(), state.vp());
@@ -176,7 +180,7 @@ impl RawRwLock {
         admitted
     }
 
-    /// Goes in, waiting until `deadline`, for ever without one; tells whether it did.
+    /// Enters; waits until `deadline`, or for ever if that is `None`. Returns whether it entered.
     pub(super) fn lock(&self, access: Access, deadline: Option<Deadline>) -> bool {
         self.try_lock(access) || self.lock_slow(access, deadline)
     }
@@ -187,7 +191,7 @@ impl RawRwLock {
         let me = state.microprocess();
         let outcome = self.wait_in(state, me, access, deadline);
         if outcome != Outcome::Granted {
-            // A writer that gives up may have been all that held back the readers behind it.
+            // A writer that gives up may have been the only obstacle for the readers behind it.
             let mut state = self.state.enter();
             let vp = state.vp();
             state.admit_waiters(vp);
@@ -210,7 +214,8 @@ impl RawRwLock {
             if outcome != Outcome::Granted || access == Access::Read {
                 return outcome;
             }
-            // Not a kill point: if the lock is empty, others may wait for whoever was woken to go in.
+            // Not a kill point: if the lock is empty, this microprocess was perhaps woken to enter,
+            // and others wait for that.
             state = self.state.enter();
             if state.owner == Some(me) {
                 return Outcome::Granted;
@@ -226,7 +231,7 @@ impl RawRwLock {
         Outcome::Granted
     }
 
-    /// Leaves; the caller is inside for reading.
+    /// Leaves; the caller is a reader inside.
     pub(super) fn unlock_read(&self) {
         let mut state = self.state.enter();
         debug_assert!(state.readers > 0, "only a reader leaves as one");
@@ -234,7 +239,7 @@ impl RawRwLock {
         self.leave(state);
     }
 
-    /// Leaves; the caller is inside for writing.
+    /// Leaves; the caller is the writer inside.
     pub(super) fn unlock_write(&self) {
         let mut state = self.state.enter();
         debug_assert!(state.writer, "only the writer leaves as one");
@@ -242,7 +247,7 @@ impl RawRwLock {
         self.leave(state);
     }
 
-    /// The caller, which is not inside any more, gives way.
+    /// Serves the waiters; the caller is no longer inside.
     fn leave(&self, mut state: Guard<'_, State>) {
         let (caller, vp) = (state.caller(), state.vp());
         state.give_way(caller, vp);

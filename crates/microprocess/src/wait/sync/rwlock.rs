@@ -1,4 +1,4 @@
-//! A lock that many may share for reading.
+//! A lock with shared read access.
 #![expect(unsafe_code, reason = "hands out the data that the lock protects")]
 
 use core::{
@@ -17,12 +17,14 @@ use super::{
 };
 use crate::schedule::guarded::Deadline;
 
-/// A value that many microprocesses may read at once or one may write, as [`std::sync::RwLock`].
+/// A value that many microprocesses may read at once, or one may write, with the interface of
+/// [`std::sync::RwLock`].
 ///
-/// Waiting readers and writers stand in one queue, highest priority first, FIFO among equals: a
-/// writer that waits holds back later readers of its priority, so neither side starves. A lock that nobody is in goes to equals that run,
-/// if they are faster than a writer that waits, for a millisecond. A reader
-/// that reads again while a writer waits waits for ever. Writers' panics poison it.
+/// Waiting readers and writers are in one queue, highest priority first, FIFO among equals. A
+/// waiting writer holds back later readers of its priority, so neither side starves. If the lock
+/// becomes empty, running microprocesses of the writer's priority may enter before it, for up to a
+/// millisecond. A reader that locks again while a writer waits will wait for ever. A panic of a
+/// writer poisons the lock.
 ///
 /// ```
 /// use kyocho_microprocess::{RwLock, run};
@@ -45,7 +47,7 @@ pub struct RwLock<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: readers on several threads share `&T` (`Sync`), a writer moves access to it (`Send`).
+// SAFETY: readers on several threads share `&T` (`Sync`); a writer moves access to it (`Send`).
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 // SAFETY: a lock owns its value.
 unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
@@ -56,10 +58,10 @@ impl<T> RwLock<T> {
         Self { raw: RawRwLock::new(), poison: Poison::new(), value: UnsafeCell::new(value) }
     }
 
-    /// The value, when the lock is no longer needed.
+    /// Consumes the lock and returns the value.
     ///
     /// # Errors
-    /// The value inside a [`PoisonError`](super::PoisonError) when a writer panicked.
+    /// The value inside a [`PoisonError`](super::PoisonError) if a writer panicked.
     pub fn into_inner(self) -> LockResult<T> {
         let poisoned = self.poison.get();
         Poison::wrap(poisoned, self.value.into_inner())
@@ -67,10 +69,10 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Locks for reading, waiting for as long as it takes.
+    /// Locks for reading, waiting as long as necessary.
     ///
     /// # Errors
-    /// The guard inside a [`PoisonError`](super::PoisonError) when a writer panicked.
+    /// The guard inside a [`PoisonError`](super::PoisonError) if a writer panicked.
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
         self.raw.lock(Access::Read, None);
         self.read_guard()
@@ -79,14 +81,14 @@ impl<T: ?Sized> RwLock<T> {
     /// Locks for reading if that needs no waiting.
     ///
     /// # Errors
-    /// [`TryLockError::WouldBlock`] when it would have to wait, [`TryLockError::Poisoned`] with the
-    /// guard when a writer panicked.
+    /// [`TryLockError::WouldBlock`] if it would have to wait, [`TryLockError::Poisoned`] with the
+    /// guard if a writer panicked.
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         let got = self.raw.try_lock(Access::Read);
         if got { Ok(self.read_guard()?) } else { Err(TryLockError::WouldBlock) }
     }
 
-    /// Locks for reading, waiting for at most `timeout`.
+    /// Locks for reading; waits for at most `timeout`.
     ///
     /// # Errors
     /// As [`try_read`](Self::try_read).
@@ -95,10 +97,10 @@ impl<T: ?Sized> RwLock<T> {
         if got { Ok(self.read_guard()?) } else { Err(TryLockError::WouldBlock) }
     }
 
-    /// Locks for writing, waiting for as long as it takes.
+    /// Locks for writing, waiting as long as necessary.
     ///
     /// # Errors
-    /// The guard inside a [`PoisonError`](super::PoisonError) when a writer panicked.
+    /// The guard inside a [`PoisonError`](super::PoisonError) if a writer panicked.
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         self.raw.lock(Access::Write, None);
         self.write_guard()
@@ -107,14 +109,14 @@ impl<T: ?Sized> RwLock<T> {
     /// Locks for writing if that needs no waiting.
     ///
     /// # Errors
-    /// [`TryLockError::WouldBlock`] when it is held, [`TryLockError::Poisoned`] with the guard when
-    /// a writer panicked.
+    /// [`TryLockError::WouldBlock`] if it is held, [`TryLockError::Poisoned`] with the guard if a
+    /// writer panicked.
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         let got = self.raw.try_lock(Access::Write);
         if got { Ok(self.write_guard()?) } else { Err(TryLockError::WouldBlock) }
     }
 
-    /// Locks for writing, waiting for at most `timeout`.
+    /// Locks for writing; waits for at most `timeout`.
     ///
     /// # Errors
     /// As [`try_write`](Self::try_write).
@@ -123,10 +125,10 @@ impl<T: ?Sized> RwLock<T> {
         if got { Ok(self.write_guard()?) } else { Err(TryLockError::WouldBlock) }
     }
 
-    /// The value, without locking: the borrow proves that nobody else can reach it.
+    /// Access to the value without locking: the borrow proves that no other reference exists.
     ///
     /// # Errors
-    /// The reference inside a [`PoisonError`](super::PoisonError) when a writer panicked.
+    /// The reference inside a [`PoisonError`](super::PoisonError) if a writer panicked.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         Poison::wrap(self.poison.get(), self.value.get_mut())
     }
@@ -136,23 +138,24 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.get()
     }
 
-    /// Declares the value sound again after a writer panicked.
+    /// Declares the value valid again after a writer panicked.
     pub fn clear_poison(&self) {
         self.poison.clear();
     }
 
-    /// The guard of a lock whose first guard was forgotten: for interfaces that cannot carry one, such as C's.
+    /// Makes a guard for a lock whose first guard was forgotten. For interfaces that cannot keep a
+    /// guard, such as C's.
     ///
     /// # Safety
-    /// The calling microprocess is inside for reading, and has no other guard of this entry.
+    /// The calling microprocess has locked for reading, and no other guard of that locking exists.
     pub unsafe fn make_read_guard(&self) -> RwLockReadGuard<'_, T> {
         RwLockReadGuard { lock: self, not_send: PhantomData }
     }
 
-    /// As [`make_read_guard`](Self::make_read_guard), of who is inside for writing.
+    /// As [`make_read_guard`](Self::make_read_guard), for a writer.
     ///
     /// # Safety
-    /// The calling microprocess is inside for writing, and no other guard of this entry is left.
+    /// The calling microprocess has locked for writing, and no other guard of that locking exists.
     pub unsafe fn make_write_guard(&self) -> RwLockWriteGuard<'_, T> {
         RwLockWriteGuard { lock: self, panicking: Poison::panicking(), not_send: PhantomData }
     }
@@ -186,7 +189,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     }
 }
 
-/// The right to read the value of an [`RwLock`]; dropping it unlocks.
+/// Read access to the value of an [`RwLock`]; dropping it unlocks.
 #[must_use = "the lock is released as soon as its guard is dropped"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
@@ -200,7 +203,7 @@ impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: while the guard exists its microprocess reads, so nobody writes.
+        // SAFETY: while the guard exists its microprocess reads, so there is no writer.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -217,7 +220,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
     }
 }
 
-/// The right to write the value of an [`RwLock`]; dropping it unlocks.
+/// Write access to the value of an [`RwLock`]; dropping it unlocks.
 #[must_use = "the lock is released as soon as its guard is dropped"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
@@ -232,14 +235,15 @@ impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: while the guard exists its microprocess alone reaches the value.
+        // SAFETY: while the guard exists only its microprocess has access to the value.
         unsafe { &*self.lock.value.get() }
     }
 }
 
 impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as for `deref`; the guard is borrowed mutably, so nobody else borrows through it.
+        // SAFETY: as for `deref`. The guard is borrowed mutably, so there is no other borrow
+        // through it.
         unsafe { &mut *self.lock.value.get() }
     }
 }

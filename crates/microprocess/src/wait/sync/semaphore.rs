@@ -9,7 +9,7 @@ use super::{
 use crate::processor::record::{Kind, Reason};
 use crate::schedule::guarded::{Deadline, Guarded};
 
-/// A number of permits that microprocesses take and give back.
+/// A number of permits that microprocesses take and release.
 ///
 /// A released permit goes to the first waiter, highest priority first, FIFO among equals.
 ///
@@ -36,18 +36,18 @@ pub struct Semaphore {
 
 #[derive(Debug)]
 struct State {
-    /// **Invariant:** zero while somebody waits.
+    /// **Invariant:** zero while there is a waiter.
     permits: usize,
     waiters: WaitQueue,
 }
 
 impl Semaphore {
-    /// A semaphore with `permits` to take.
+    /// A semaphore with this many permits.
     pub const fn new(permits: usize) -> Self {
         Self { state: Guarded::new(State { permits, waiters: WaitQueue::new() }) }
     }
 
-    /// Takes a permit, waiting for as long as it takes.
+    /// Takes a permit, waiting as long as necessary.
     #[inline]
     pub fn acquire(&self) {
         if !self.acquire_quickly() {
@@ -55,7 +55,7 @@ impl Semaphore {
         }
     }
 
-    /// Takes a permit if there is one and nothing else is to be heeded.
+    /// Takes a permit if there is one and the caller has no orders.
     #[inline(always)]
     fn acquire_quickly(&self) -> bool {
         let take =
@@ -75,16 +75,16 @@ impl Semaphore {
         got
     }
 
-    /// Takes a permit, waiting for at most `timeout`; tells whether it got one.
+    /// Takes a permit; waits for at most `timeout`. Returns whether it took one.
     #[must_use = "tells whether a permit was taken"]
     pub fn acquire_timeout(&self, timeout: Duration) -> bool {
         self.try_acquire() || self.acquire_until(Deadline::after(timeout))
     }
 
-    /// Gives a permit back, or adds one.
+    /// Releases a permit, or adds one.
     ///
     /// # Panics
-    /// When there are `usize::MAX` permits already.
+    /// There are `usize::MAX` permits already.
     #[inline]
     pub fn release(&self) {
         let give = |state: &mut State| {
@@ -111,7 +111,7 @@ impl Semaphore {
         }
     }
 
-    /// The permits left; may have changed by the time the caller looks at it.
+    /// The number of permits, which may have changed before the caller uses the result.
     pub fn permits(&self) -> usize {
         self.state.enter().permits
     }

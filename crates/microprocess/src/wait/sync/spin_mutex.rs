@@ -1,20 +1,23 @@
-//! Mutual exclusion for a few instructions: waiters spin, but not for who cannot release.
+//! Mutual exclusion for a few instructions: waiters spin, unless the holder is not running.
 //!
-//! Spinning pays while the holder runs on another virtual processor. It never does once the holder is *Blocked* or *Preempted*: then a
-//! spinner stops and lets its virtual processor run somebody else (Paper 1, §3.2, last paragraph). It learns of that from
-//! the record of the holder's kernel thread, which both events mark; where the host tells what it does to that
-//! thread ([`Detection::Bpf`](crate::Detection::Bpf)), a holder whose CPU was taken counts, too.
+//! Spinning pays while the holder runs on another virtual processor. It never pays once the holder
+//! is *Blocked* or *Preempted*. A spinner then stops, and its virtual processor runs another
+//! microprocess (Paper 1, §3.2, last paragraph). It learns this from the record of the holder's
+//! kernel thread, which both events mark. If the host reports preemptions
+//! ([`Detection::Bpf`](crate::Detection::Bpf)), a holder that lost its CPU counts as well.
 //!
 //! ```text
-//!   holder   0 ──lock──► its kernel thread ──unlock──► 0       waiting   how many stand, or are about to, in the queue
+//!   holder   0 ──lock──► its kernel thread ──unlock──► 0       waiting   how many are queued, or about to be
 //!
-//!   waiter:  waiting += 1;  holder free? take it : stand in the queue       unlock:  holder = 0;  waiting > 0? wake the first
+//!   waiter:  waiting += 1;  holder free? take it : queue       unlock:  holder = 0;  waiting > 0? wake the first
 //! ```
-//! Both sides write one word and then read the other, in one order for everybody: either the waiter finds the lock free or who
-//! unlocks finds the waiter. Who is woken competes again.
+//! Both sides write one word and then read the other, in one total order. So either the waiter
+//! finds the lock free, or the unlocker finds the waiter. A woken waiter competes for the lock
+//! again.
 //!
-//! Nobody begins to wait in the queue while a kernel thread of no runtime holds the lock: where all wait for one, which the host may put
-//! aside, their runtime would look stuck from inside, and end. **Invariant:** while somebody waits, a microprocess holds the lock, or was
+//! No microprocess begins to wait in the queue while a kernel thread outside any runtime holds the
+//! lock. If all microprocesses waited for such a thread, their runtime would report a deadlock and
+//! end. **Invariant:** while there is a waiter in the queue, a microprocess holds the lock, or was
 //! woken to compete for it.
 #![expect(unsafe_code, reason = "hands out the data that the lock protects")]
 
@@ -37,13 +40,15 @@ use crate::protocol::pause::let_others_run;
 use crate::schedule::guarded::Guarded;
 use crate::schedule::yield_now;
 
-/// Looks at a lock whose holder runs before the spinner stops all the same: some 10 µs.
+/// How often a spinner checks a lock whose holder runs before it stops all the same: some 10 µs.
 const SPINS_MAX: u32 = 300;
 
 /// A lock around a value for critical sections of a few instructions, among virtual processors.
 ///
-/// Uncontended lock and unlock cost an atomic instruction each, less than half of a [`Mutex`](super::Mutex)'s with several virtual
-/// processors. It is not fair: whoever looks first gets it. It is not poisoned by a panic. A kernel thread that is no microprocess may use it, and spins.
+/// Without contention, locking and unlocking cost an atomic instruction each. With several virtual
+/// processors that is less than half of what a [`Mutex`](super::Mutex) costs. The lock is not fair:
+/// the first to try gets it. A panic does not poison it. Kernel threads outside any runtime may use
+/// it, and spin.
 ///
 /// ```
 /// use kyocho_microprocess::sync::SpinMutex;
@@ -67,13 +72,14 @@ pub struct SpinMutex<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock lets one at a time reach the value, so sharing it only moves access to the value between threads.
+// SAFETY: the lock gives one thread at a time access to the value. So sharing it only moves access
+// to the value between threads.
 unsafe impl<T: ?Sized + Send> Sync for SpinMutex<T> {}
 // SAFETY: it owns its value.
 unsafe impl<T: ?Sized + Send> Send for SpinMutex<T> {}
 
 impl<T> SpinMutex<T> {
-    /// An unlocked one around `value`.
+    /// An unlocked spin mutex around `value`.
     pub const fn new(value: T) -> Self {
         Self {
             holder: AtomicPtr::new(ptr::null_mut()),
@@ -83,14 +89,14 @@ impl<T> SpinMutex<T> {
         }
     }
 
-    /// The value, when the lock is no longer needed.
+    /// Consumes the lock and returns the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> SpinMutex<T> {
-    /// Locks: spins while the holder runs, waits while it does not.
+    /// Locks: spins while the holder runs, waits in the queue while it does not.
     #[inline]
     pub fn lock(&self) -> SpinMutexGuard<'_, T> {
         if !self.take() {
@@ -99,7 +105,7 @@ impl<T: ?Sized> SpinMutex<T> {
         self.guard()
     }
 
-    /// Locks if nobody holds it.
+    /// Locks if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<SpinMutexGuard<'_, T>> {
         self.take().then(|| self.guard())
@@ -124,11 +130,11 @@ impl<T: ?Sized> SpinMutex<T> {
         while !self.spin() && !self.stand_in_queue() {}
     }
 
-    /// Spins while the holder runs; tells whether the lock was got.
+    /// Spins while the holder runs; returns whether the lock was taken.
     fn spin(&self) -> bool {
         for _ in 0..SPINS_MAX {
             let holder = self.holder.load(Ordering::Relaxed).cast::<KernelThread>();
-            // SAFETY: null or set by `take` to a record that lives for ever.
+            // SAFETY: null, or set by `take` to a record that is never freed.
             match unsafe { holder.as_ref() } {
                 None if self.take() => return true,
                 Some(holder) if !holder.may_run_beside() => return false,
@@ -138,7 +144,7 @@ impl<T: ?Sized> SpinMutex<T> {
         false
     }
 
-    /// Waits until somebody unlocks; tells whether the lock was got.
+    /// Waits until the lock is released; returns whether it was taken.
     fn stand_in_queue(&self) -> bool {
         if !KernelThread::is_ours() {
             thread::yield_now();
@@ -166,10 +172,10 @@ impl<T: ?Sized> SpinMutex<T> {
         false
     }
 
-    /// Whether a kernel thread of no runtime holds it.
+    /// Whether a kernel thread outside any runtime holds it.
     fn is_held_outside(&self) -> bool {
         let holder = self.holder.load(Ordering::SeqCst).cast::<KernelThread>();
-        // SAFETY: null or set by `take` to a record that lives for ever.
+        // SAFETY: null, or set by `take` to a record that is never freed.
         unsafe { holder.as_ref() }.is_some_and(KernelThread::is_foreign)
     }
 
@@ -199,11 +205,11 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for SpinMutex<T> {
     }
 }
 
-/// The right to the value of a locked [`SpinMutex`]; dropping it unlocks.
+/// Access to the value of a locked [`SpinMutex`]; dropping it unlocks.
 #[must_use = "it unlocks as soon as its guard is dropped"]
 pub struct SpinMutexGuard<'a, T: ?Sized> {
     mutex: &'a SpinMutex<T>,
-    /// The holder is the microprocess that locked.
+    /// Only the thread that locked it may unlock it.
     not_send: PhantomData<*const ()>,
 }
 
@@ -223,7 +229,8 @@ impl<T: ?Sized> Deref for SpinMutexGuard<'_, T> {
 impl<T: ?Sized> DerefMut for SpinMutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as for `deref`; the guard is borrowed mutably, so nobody else borrows through it.
+        // SAFETY: as for `deref`. The guard is borrowed mutably, so there is no other borrow
+        // through it.
         unsafe { &mut *self.mutex.value.get() }
     }
 }

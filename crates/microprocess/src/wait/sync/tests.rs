@@ -1,5 +1,5 @@
-//! One suite for everything that excludes, one test a promise for the rest; on one and on two
-//! virtual processors.
+//! One test suite for all objects that exclude, and one test for each promise of the others; on one
+//! and on two virtual processors.
 #![expect(
     clippy::excessive_nesting,
     reason = "a scenario nests: runtime, scope, microprocess, loop"
@@ -14,7 +14,7 @@ use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use super::{Barrier, Condvar, Mutex, RwLock, Semaphore, SpinMutex, TryLockError};
 use crate::{Runtime, scope, spawn, yield_now};
 
-/// Runs `main` as the first microprocess of a runtime; ends the process if that hangs.
+/// Runs `main` as the first microprocess of a runtime. Ends the process if that hangs.
 pub(crate) fn on_processors<T>(virtual_processors: usize, main: impl FnOnce() -> T + Send) -> T
 where
     T: Send,
@@ -40,7 +40,7 @@ where
 const NEVER: Duration = Duration::from_secs(3600);
 const SOON: Duration = Duration::from_millis(2);
 
-/// Checks that `critical` runs its body in one microprocess at a time, whoever yields inside.
+/// Checks that `critical` runs its body in one microprocess at a time, even if the body yields.
 fn excludes(virtual_processors: usize, critical: impl Fn(&mut dyn FnMut()) + Send + Sync) {
     const PARTIES: usize = 8;
     const TURNS: usize = 200;

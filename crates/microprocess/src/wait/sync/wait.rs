@@ -1,4 +1,4 @@
-//! How a microprocess waits for an object, alone or for several at once.
+//! Waiting of a microprocess for one object, or for several at once.
 //!
 //! ```text
 //!   waiter (holds the object's guard)          waker (holds the object's guard)
@@ -7,16 +7,16 @@
 //!   given up once the stack is saved           write the value into its slot, its outcome
 //!                                              wake it: from here on the node may be gone
 //!   runs again; the node is out of
-//!   the queue, the outcome tells why
+//!   the queue, the outcome says why
 //! ```
 //!
-//! After a time limit ran out the waiter enters the guard again and looks at its outcome there: if
+//! After a time limit has passed, the waiter enters the guard again and reads its outcome there: if
 //! a waker was faster, the wait succeeded. So a grant is never lost, and a waker never writes to a
-//! node that has gone.
+//! node that no longer exists.
 //!
-//! A `select` stands in several queues with one [`Episode`]. A waker that pops one of its nodes
-//! must win the episode first; it does so while it holds the guard of the object, and the selecter
-//! takes each remaining node out under that node's guard before it returns: the same two promises.
+//! A `select` is in several queues with one [`Episode`]. A waker that pops one of its nodes must
+//! first win the episode, and does so while it holds the guard of the object. Before the `select`
+//! returns, it removes each remaining node under that node's guard. So the same two promises hold.
 //!
 //! Lock order: an object's guard, then an episode's. No two episodes' guards are held at once.
 #![expect(unsafe_code, reason = "nodes on other microprocesses' stacks")]
@@ -37,28 +37,28 @@ use crate::processor::vp::Masked;
 use crate::schedule::guarded::{Deadline, Guard, Guarded, WakeCause, make_runnable_from};
 use crate::schedule::kill_point;
 
-/// How a wait ended.
+/// The outcome of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It has not: the time limit ran out first, or the waiter was killed.
+    /// Not granted: the time limit passed first, or the waiter was killed.
     TimedOut,
-    /// What was waited for is the waiter's.
+    /// The waiter owns what it waited for.
     Granted,
-    /// It can never come: the other side of the channel is gone.
+    /// It can never be granted: the other side of the channel is dropped.
     Disconnected,
 }
 
-/// One microprocess in one queue.
+/// A microprocess in a queue.
 pub(crate) struct Waiter {
     pub(super) links: UnsafeCell<Links>,
     who: MicroprocessRef,
-    /// Changed in no queue, or by whoever takes it out and queues it anew.
+    /// Changed while it is in no queue, or by the thread that dequeues it and queues it anew.
     priority: Cell<u8>,
-    /// Tells kinds of waiters apart where one queue holds several; the index of a select's arm.
+    /// Distinguishes kinds of waiters in one queue. For an arm of a select: its index.
     token: u32,
-    /// Null where the microprocess waits in this queue alone.
+    /// Null if the microprocess waits only in this queue.
     episode: *const Episode,
-    /// Where a waker finds or leaves the value that changes hands.
+    /// Where a waker reads or writes the value that changes its owner.
     slot: *mut (),
     outcome: Cell<Outcome>,
     _pinned: PhantomPinned,
@@ -71,13 +71,13 @@ impl fmt::Debug for Waiter {
 }
 
 impl Waiter {
-    /// `who`, waiting in one queue for no value.
+    /// `who` as a waiter in one queue, for no value.
     #[inline]
     pub(crate) fn new(who: MicroprocessRef, token: u32) -> Self {
         Self::with_slot(who, token, ptr::null_mut())
     }
 
-    /// `who`, waiting in one queue with a value's place.
+    /// `who` as a waiter in one queue, with a place for a value.
     #[inline]
     pub(crate) fn with_slot(who: MicroprocessRef, token: u32, slot: *mut ()) -> Self {
         Self {
@@ -92,13 +92,13 @@ impl Waiter {
         }
     }
 
-    /// The current microprocess as if it had another priority.
+    /// The current microprocess as a waiter with another priority.
     #[cfg(test)]
     pub(super) fn with_priority(token: u32, priority: u8) -> Self {
         Self { priority: Cell::new(priority), ..Self::new(MicroprocessRef::current(), token) }
     }
 
-    /// The current microprocess as one arm of `episode`, which must outlive the waiter's stay in any
+    /// The current microprocess as an arm of `episode`, which must outlive the waiter's time in any
     /// queue.
     pub(crate) fn of_episode(token: u32, slot: *mut (), episode: &Episode) -> Self {
         Self { episode, ..Self::with_slot(MicroprocessRef::current(), token, slot) }
@@ -108,12 +108,12 @@ impl Waiter {
         self.priority.get()
     }
 
-    /// Gives it another priority; it stands in no queue.
+    /// Sets its priority; it is in no queue.
     pub(super) fn set_priority(&self, priority: u8) {
         self.priority.set(priority);
     }
 
-    /// Who waits.
+    /// The microprocess that waits.
     pub(super) fn who(&self) -> MicroprocessRef {
         self.who
     }
@@ -122,7 +122,7 @@ impl Waiter {
         self.token
     }
 
-    /// How the wait ended, for the waiter itself once it stands in no queue.
+    /// The outcome of the wait. Read by the waiter itself, once it is in no queue.
     pub(crate) fn outcome(&self) -> Outcome {
         self.outcome.get()
     }
@@ -133,7 +133,7 @@ impl Waiter {
     }
 }
 
-/// A waiter that has been taken out of its queue for its grant; nobody else can claim it.
+/// A waiter that was dequeued to be granted its wait. No other thread can claim it.
 #[must_use = "a claimed waiter that is not woken waits for ever"]
 pub(crate) struct Claimed {
     waiter: NonNull<Waiter>,
@@ -147,7 +147,8 @@ impl Claimed {
         if waiter.who.is_abandoned() {
             return None;
         }
-        // SAFETY: null, or the episode of a queued waiter, which outlives its stay in the queue.
+        // SAFETY: null, or the episode of a queued waiter, which outlives the waiter's time in the
+        // queue.
         let parked = match unsafe { waiter.episode.as_ref() } {
             None => true,
             Some(episode) => episode.claim(waiter.token)?,
@@ -156,12 +157,12 @@ impl Claimed {
     }
 
     fn waiter(&self) -> &Waiter {
-        // SAFETY: a claimed waiter stays where it is until `wake`, or until the guard under which
-        // it was claimed is left, which the claimer does after `wake`.
+        // SAFETY: a claimed waiter does not move until `wake`, or until the guard is left under
+        // which it was claimed. The claimer leaves that guard after `wake`.
         unsafe { self.waiter.as_ref() }
     }
 
-    /// Where the value lies or goes.
+    /// Where the value is, or goes.
     pub(crate) fn slot<T>(&self) -> *mut T {
         self.waiter().slot.cast()
     }
@@ -175,7 +176,7 @@ impl Claimed {
         self.waiter().token
     }
 
-    /// Lets the waiter go on with `outcome`. To be called on `vp` before the object's guard is left.
+    /// Ends the wait with `outcome`. Call on `vp`, before the object's guard is left.
     #[inline]
     pub(crate) fn wake(self, vp: Masked<'_>, outcome: Outcome) {
         let who = self.who();
@@ -186,13 +187,13 @@ impl Claimed {
     }
 }
 
-/// Stands the current microprocess, as `waiter`, in a queue of `object` until it is granted
-/// something or `deadline` passes.
+/// Queues the current microprocess, as `waiter`, in a queue of `object`; waits until it is granted
+/// or `deadline` passes.
 ///
-/// `queue` chooses the queue among the object's data. The guard is given up while waiting.
+/// `queue` selects the queue in the object's data. The guard is given up while waiting.
 ///
-/// [`Outcome::TimedOut`] without a `deadline` means that the caller is killed; with one it may. The caller then
-/// undoes what it has to and goes to a kill point: [`end_wait`].
+/// [`Outcome::TimedOut`] without a `deadline` means that the caller was killed; with a `deadline`
+/// that is possible. The caller then cleans up and goes to a kill point: [`end_wait`].
 #[inline(always)]
 pub(crate) fn wait<S>(
     object: &Guarded<S>,
@@ -216,8 +217,8 @@ pub(crate) fn wait_after<S>(
     reason: Reason,
     once_queued: impl FnOnce(),
 ) -> Outcome {
-    // SAFETY: `waiter` is fresh or has left its queue; it is borrowed until this function returns,
-    // and by then it is in no queue: a waker took it out, or we do after the time ran out.
+    // SAFETY: `waiter` is new or has left its queue. It is borrowed until this function returns. By
+    // then it is in no queue: a waker removed it, or this function does after the deadline.
     unsafe { queue(&mut guard).push(waiter) };
     once_queued();
     let place = InQueue { object, waiter, queue: &queue };
@@ -249,9 +250,9 @@ impl<S, Q: Fn(&mut S) -> &mut WaitQueue> Ranking for InQueue<'_, S, Q> {
     }
 }
 
-/// The kill point behind a wait; tells whether it was granted.
+/// The kill point at the end of a wait; returns whether the wait was granted.
 ///
-/// A wait without a time limit is, or this does not return.
+/// A wait without a time limit was granted, or this does not return.
 #[inline(always)]
 pub(crate) fn end_wait(outcome: Outcome, deadline: Option<Deadline>) -> bool {
     if outcome == Outcome::TimedOut {
@@ -260,7 +261,7 @@ pub(crate) fn end_wait(outcome: Outcome, deadline: Option<Deadline>) -> bool {
     outcome == Outcome::Granted
 }
 
-/// One `select`: a wait in several queues of which at most one grants.
+/// One `select`: a wait in several queues, at most one of which grants it.
 #[derive(Debug)]
 pub struct Episode {
     state: Guarded<Phase>,
@@ -268,13 +269,13 @@ pub struct Episode {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The arms are being queued; a claim now makes the park return at once.
+    /// The arms are being queued. A claim now makes the park return at once.
     Registering,
-    /// Parked: whoever claims must wake.
+    /// Parked: a thread that claims an arm must wake the microprocess.
     Parked,
-    /// The arm of this index won.
+    /// The arm with this index won.
     Claimed(u32),
-    /// Nobody claimed in time, and nobody can any more.
+    /// No arm was claimed in time, and none can be any more.
     Closed,
 }
 
@@ -283,7 +284,7 @@ impl Episode {
         Self { state: Guarded::new(Phase::Registering) }
     }
 
-    /// Wins the episode for arm `token`; tells whether the selecter is parked.
+    /// Wins the episode for arm `token`; returns whether the selecting microprocess is parked.
     fn claim(&self, token: u32) -> Option<bool> {
         let mut phase = self.state.enter();
         let parked = match *phase {
@@ -295,7 +296,8 @@ impl Episode {
         Some(parked)
     }
 
-    /// Parks until an arm is claimed or `deadline` passes; returns the arm. All arms are queued.
+    /// Parks until an arm is claimed or `deadline` passes; returns the arm. All arms must be
+    /// queued.
     pub(crate) fn park(&self, deadline: Option<Deadline>, reason: Reason) -> Option<u32> {
         let mut phase = self.state.enter();
         if *phase == Phase::Registering {
@@ -314,7 +316,8 @@ impl Episode {
         self.close()
     }
 
-    /// Ends the episode: from now on nobody claims it. Returns the arm that was claimed before.
+    /// Ends the episode: no arm can be claimed from now on. Returns the arm that was claimed
+    /// before.
     pub(crate) fn close(&self) -> Option<u32> {
         let mut phase = self.state.enter();
         if let Phase::Claimed(token) = *phase {

@@ -1,8 +1,8 @@
 //! The queue of microprocesses that wait for one object.
 //!
-//! Higher priority first, FIFO among equals. The nodes live on the waiters' own stacks, so waiting
-//! allocates nothing. Equal priorities form a ring; the first of each ring, its *leader*, is linked
-//! to the leaders of the neighbouring priorities:
+//! Higher priorities come first, FIFO among equals. The nodes lie on the waiters' own stacks, so
+//! waiting allocates nothing. Equal priorities form a ring; the first of each ring, its *leader*,
+//! is linked to the leaders of the neighbouring priorities:
 //!
 //! ```text
 //! head -> [p40 a] <-> [p40 b] <-> (back to a)        the ring of priority 40, a leads
@@ -10,9 +10,11 @@
 //!         [p31 c] <-> (back to c)                    the ring of priority 31, c leads
 //! ```
 //!
-//! **Invariant:** leaders are linked in strictly falling priority, at most 64 of them: `push` looks
-//! at most at 64 nodes however many wait, `pop` and `remove` at a constant number.
-//! **Invariant:** a queue is touched only inside its object's [`Guarded`](crate::schedule::guarded::Guarded).
+//! **Invariant:** leaders are linked in strictly falling priority, and there are at most 64. So
+//! `push` reads at most 64 nodes, whatever the number of waiters; `pop` and `remove` read a
+//! constant number.
+//! **Invariant:** a queue is accessed only inside its object's
+//! [`Guarded`](crate::schedule::guarded::Guarded).
 #![expect(unsafe_code, reason = "an intrusive list: the nodes live on the waiters' stacks")]
 
 use core::ptr::{self, NonNull};
@@ -20,20 +22,20 @@ use core::ptr::{self, NonNull};
 use super::wait::{Claimed, Waiter};
 use kyocho_sys::prim::cell::UnsafeCell;
 
-/// The links of a node; null where there is no neighbour.
+/// The links of a node; null if there is no neighbour.
 #[derive(Debug)]
 pub(super) struct Links {
     /// The ring of equals, in order of arrival.
     next: *const Waiter,
     previous: *const Waiter,
-    /// The leader of the next lower and of the next higher priority; of a leader only.
+    /// The leader of the next lower and of the next higher priority. Only leaders have these.
     lower: *const Waiter,
     higher: *const Waiter,
     queued: bool,
 }
 
 impl Links {
-    /// The links of a node that stands in no queue.
+    /// The links of a node that is in no queue.
     pub(super) const fn new() -> UnsafeCell<Self> {
         UnsafeCell::new(Self {
             next: ptr::null(),
@@ -52,26 +54,26 @@ pub(crate) struct WaitQueue {
     head: *const Waiter,
 }
 
-// SAFETY: the queue is data of a `Guarded` object, which lets one microprocess in at a time; the
-// nodes it points to belong to whoever is inside.
+// SAFETY: the queue is data of a `Guarded` object, which admits one microprocess at a time. The
+// nodes that it points to are accessed only by that one.
 unsafe impl Send for WaitQueue {}
 
-/// The links of `node`, which is in a queue the caller holds the guard of.
+/// The links of `node`, which is in a queue whose guard the caller holds.
 fn links(node: *const Waiter) -> *mut Links {
-    // SAFETY: a queued node is alive: its owner does not return from its wait before the node has
-    // left the queue, and it leaves only under the guard the caller holds.
+    // SAFETY: a queued node is alive. Its owner does not return from its wait before the node has
+    // left the queue, and it leaves only under the guard that the caller holds.
     unsafe { (*node).links.get() }
 }
 
 /// Reads one link field of a queued node, or writes it.
 macro_rules! link {
     ($node:expr, $field:ident) => {{
-        // SAFETY: as for `links`; the guard makes us the only one who looks.
+        // SAFETY: as for `links`. The guard excludes all other accesses.
         unsafe { (*links($node)).$field }
     }};
     ($node:expr, $field:ident = $value:expr) => {{
         let value = $value;
-        // SAFETY: as for `links`; the guard makes us the only one who looks.
+        // SAFETY: as for `links`. The guard excludes all other accesses.
         unsafe { (*links($node)).$field = value };
     }};
 }
@@ -87,12 +89,12 @@ impl WaitQueue {
         Self { head: ptr::null() }
     }
 
-    /// Whether nobody waits.
+    /// Whether there is no waiter.
     pub(crate) fn is_empty(&self) -> bool {
         self.head.is_null()
     }
 
-    /// The first in the queue.
+    /// The first waiter in the queue.
     pub(crate) fn first(&self) -> Option<&Waiter> {
         // SAFETY: null or a queued node, which is alive as long as the guard is held.
         unsafe { self.head.as_ref() }
@@ -117,7 +119,7 @@ impl WaitQueue {
     /// Appends `waiter` behind its equals.
     ///
     /// # Safety
-    /// `waiter` stands in no queue, and is neither moved nor freed before it has left this one.
+    /// `waiter` is in no queue, and is neither moved nor freed before it has left this one.
     #[inline]
     pub(crate) unsafe fn push(&mut self, waiter: &Waiter) {
         let node = ptr::from_ref(waiter);
@@ -156,7 +158,7 @@ impl WaitQueue {
         }
     }
 
-    /// Takes `waiter` out, if it stands in a queue; tells whether it did.
+    /// Removes `waiter`, if it is in a queue; returns whether it was.
     pub(crate) fn remove(&mut self, waiter: &Waiter) -> bool {
         let node = ptr::from_ref(waiter);
         if !link!(node, queued) {
@@ -176,17 +178,18 @@ impl WaitQueue {
         true
     }
 
-    /// Gives a waiter another priority, and its place behind those who have it already; without effect where it has it, and on one that
-    /// stands in no queue.
+    /// Gives a waiter another priority, and moves it behind those of that priority. Has no effect
+    /// on a waiter that already has the priority or is in no queue.
     pub(crate) fn rank_anew(&mut self, waiter: &Waiter, priority: u8) {
         if waiter.priority() != priority && self.remove(waiter) {
             waiter.set_priority(priority);
-            // SAFETY: it has just left this queue, where it was pinned, and it leaves it again as before.
+            // SAFETY: it has just left this queue, where it was pinned, and the same conditions
+            // hold again.
             unsafe { self.push(waiter) };
         }
     }
 
-    /// Joins the neighbours of a leader whose ring is empty.
+    /// Links the neighbours of a leader whose ring is empty.
     fn unlink_leader(&mut self, higher: *const Waiter, lower: *const Waiter) {
         if higher.is_null() {
             self.head = lower;
@@ -198,15 +201,15 @@ impl WaitQueue {
         }
     }
 
-    /// Takes out the first waiter that is still free to be granted something, and claims it.
+    /// Removes the first waiter that can still be granted its wait, and claims it.
     ///
-    /// A waiter of a `select` may have been claimed through another of its arms already; such a
-    /// one is dropped from the queue on the way.
+    /// A waiter of a `select` may have been claimed through another of its arms. Such waiters are
+    /// dropped from the queue.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Claimed> {
         while let Some(first) = NonNull::new(self.head.cast_mut()) {
             self.unlink_head();
-            // SAFETY: it was queued until now, so it is alive, see `links`.
+            // SAFETY: it was in the queue until now, so it is alive, see `links`.
             if let Some(claimed) = Claimed::claim(unsafe { first.as_ref() }) {
                 return Some(claimed);
             }
@@ -214,7 +217,7 @@ impl WaitQueue {
         None
     }
 
-    /// Takes the first waiter out; there is one.
+    /// Removes the first waiter, which must exist.
     #[inline]
     fn unlink_head(&mut self) {
         let node = self.head;

@@ -1,5 +1,6 @@
-//! Who unlocks may lock again before the one it woke: not for ever, not before one that is more urgent, and nobody is forgotten over it.
-//! One suite for the locks that have an owner.
+//! A microprocess may unlock and lock again before the waiter that it woke. But not for ever, and
+//! not before a more urgent waiter; and no waiter is forgotten. One test suite for all locks with
+//! an owner.
 
 use core::ops::DerefMut;
 use core::time::Duration;
@@ -91,7 +92,7 @@ fn equals_pass_a_waiter_over_until_its_patience_ends<L: Exclusive>() {
             let mut passed_over = 0;
             while let Some(held) = lock.try_lock() {
                 passed_over += 1;
-                // It finds the lock taken, and waits again.
+                // The waiter finds the lock taken, and waits again.
                 yield_now();
                 assert_eq!(*held, 0);
             }
@@ -102,7 +103,8 @@ fn equals_pass_a_waiter_over_until_its_patience_ends<L: Exclusive>() {
     });
 }
 
-/// Some wait to be handed the lock, others were woken to take it: that must not go on for ever at a switch a lock.
+/// Some waiters are to be handed the lock; others were woken to take it. That state must not last
+/// for ever, at one switch for each lock.
 fn a_convoy_breaks_up<L: Exclusive>() {
     const THREADS: usize = 16;
     const ROUNDS: usize = 20_000;
@@ -115,7 +117,8 @@ fn a_convoy_breaks_up<L: Exclusive>() {
                 scope.spawn(|| (0..ROUNDS).for_each(|_| *lock.lock() += 1));
             }
             for _ in 0..THREADS / 2 {
-                // One was woken and finds the lock taken, the others wait for the first time.
+                // One waiter was woken and finds the lock taken; the others wait for the first
+                // time.
                 yield_now();
                 drop(held);
                 held = lock.lock();
@@ -140,7 +143,7 @@ fn a_more_urgent_waiter_is_passed_over_by_nobody<L: Exclusive>() {
                 got.store(true, Ordering::SeqCst);
             };
             let waiter = scope.spawn_with(urgent, body).unwrap();
-            // It waits once I have its priority.
+            // It waits once this microprocess has its priority.
             while me.effective_priority() != Priority::HIGHEST {
                 yield_now();
             }
@@ -153,8 +156,8 @@ fn a_more_urgent_waiter_is_passed_over_by_nobody<L: Exclusive>() {
     });
 }
 
-/// The first waiter was woken to take the lock and is killed, or its time is over, before it looks: it does not go without, and whoever waits
-/// behind it gets the lock.
+/// The first waiter was woken to take the lock. Before it tries, it is killed or its time limit
+/// passes. It must then get the lock or give up, and the waiter behind it gets the lock.
 fn a_lock_that_is_free_is_forgotten_by_nobody<L: Exclusive>() {
     for killed in [false, true] {
         on_processors(1, || {
@@ -170,10 +173,10 @@ fn a_lock_that_is_free_is_forgotten_by_nobody<L: Exclusive>() {
             if killed {
                 first.microprocess().kill().unwrap();
             }
-            // Nobody else runs meanwhile.
+            // No other microprocess runs meanwhile.
             let begin = Instant::now();
             while begin.elapsed() < 2 * SOON {}
-            // A kill that comes late lets it add first.
+            // If the kill comes late, it adds first.
             let added = first.join().is_ok_and(|added| added);
             assert!(added || killed);
             assert!(second.join().unwrap());
@@ -182,7 +185,8 @@ fn a_lock_that_is_free_is_forgotten_by_nobody<L: Exclusive>() {
     }
 }
 
-/// Readers that wait together go in together, and a reader comes through although writers pass it over all the time.
+/// Readers that wait together enter together. A reader enters in the end although writers overtake
+/// it all the time.
 #[test]
 fn readers_come_through_among_writers() {
     for virtual_processors in [1, 2] {

@@ -1,4 +1,4 @@
-//! The queue of waiters against a naive model.
+//! Compares the queue of waiters with a naive model.
 #![expect(unsafe_code, reason = "queues nodes by address")]
 
 use proptest::prelude::{Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
@@ -23,7 +23,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-/// What is left in the queue, first to last, and what came out of it.
+/// Runs the steps; returns what is left in the queue, first to last, and what came out of it.
 fn play(steps: &[Step]) -> (Vec<u32>, Vec<u32>) {
     let waiters: Vec<Waiter> = (0..)
         .zip(steps)
@@ -52,7 +52,7 @@ fn play(steps: &[Step]) -> (Vec<u32>, Vec<u32>) {
     (queue.iter().map(Waiter::token).collect(), popped)
 }
 
-/// The same on a sorted list.
+/// The same with a sorted list.
 fn model(steps: &[Step]) -> (Vec<u32>, Vec<u32>) {
     let (mut queue, mut popped) = (Vec::<(u8, u32)>::new(), Vec::new());
     for (index, step) in (0..).zip(steps) {

@@ -1,11 +1,12 @@
-//! Time slices of who holds a mutex.
+//! Time slices of microprocesses that hold a mutex.
 
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 
 use super::{Mutex, on_processors};
 use crate::{scope, yield_now};
 
-/// Whoever holds a mutex keeps the processor for one more slice, not for ever: an equal runs although the holder never calls us.
+/// The holder of a mutex keeps the virtual processor for one more slice, but not for ever: an equal
+/// runs although the holder never calls the runtime.
 #[test]
 fn a_holder_that_never_calls_is_preempted_in_the_end() {
     on_processors(1, || {
@@ -22,7 +23,8 @@ fn a_holder_that_never_calls_is_preempted_in_the_end() {
     });
 }
 
-/// Asked at the end of each slice: once in a row, and only with a mutex, however it came and goes.
+/// Asked at the end of each slice: prolonged at most once in a row, and only while a mutex is held,
+/// in whatever order mutexes are locked and unlocked.
 #[test]
 fn a_slice_is_prolonged_once_while_a_mutex_is_held() {
     on_processors(1, || {

@@ -1,4 +1,4 @@
-//! Who stops spinning, and that nobody waits for a lock that is free.
+//! When a waiter stops spinning, and that no waiter sleeps while the lock is free.
 
 use std::io::{Read, Write, pipe};
 use std::sync::{Arc, Barrier};
@@ -75,7 +75,8 @@ fn waiters_for_a_holder_that_sleeps_in_the_kernel_let_others_run() {
     }
 }
 
-/// All microprocesses wait for a kernel thread of no runtime, however long the host puts that one aside: that is no deadlock.
+/// All microprocesses wait for a kernel thread outside any runtime, which the host may suspend for
+/// any time. That is no deadlock.
 #[test]
 fn who_waits_for_a_kernel_thread_is_not_stuck() {
     for virtual_processors in [1, 2] {
@@ -90,7 +91,7 @@ fn who_waits_for_a_kernel_thread_is_not_stuck() {
                 held.wait();
                 let waits = || lock.waiting.load(Ordering::SeqCst) != 0;
                 let is_over = || is_over.load(Ordering::SeqCst);
-                // Until somebody has come to wait, and has looked again since.
+                // Until a microprocess has begun to wait, and has tried again since.
                 while !waits() && !is_over() {}
                 while waits() && !is_over() {}
                 *value += 1;
