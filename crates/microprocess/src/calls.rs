@@ -1,4 +1,4 @@
-//! Calls into the host that hold no virtual processor while they wait.
+//! Calls to the host that hold no virtual processor while they wait.
 
 pub(crate) mod future;
 pub mod io;

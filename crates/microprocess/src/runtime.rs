@@ -51,21 +51,22 @@ pub struct RuntimeBuilder {
     scheduler: Option<Factory>,
 }
 
-/// What a runtime makes use of.
+/// The mechanisms that a runtime uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// How many virtual processors there are.
+    /// The number of virtual processors.
     pub virtual_processors: usize,
-    /// What notices that a kernel thread sleeps: never [`Detection::Auto`].
+    /// How it is noticed that a kernel thread sleeps: never [`Detection::Auto`].
     pub detection: Detection,
-    /// What carries out input and output.
+    /// How input and output are performed.
     pub io: Mechanism,
-    /// How far priorities reach.
+    /// Among which processes priorities hold.
     pub priorities: Reach,
-    /// How the host is told of them: never [`Reflection::Auto`].
+    /// How the host is informed of priorities: never [`Reflection::Auto`].
     pub reflection: Reflection,
-    /// How long a microprocess runs while equals wait, where no user scheduler says otherwise.
+    /// How long a microprocess runs while others of its priority wait, unless a user scheduler
+    /// decides.
     pub time_slice: Duration,
 }
 
@@ -90,7 +91,7 @@ impl fmt::Display for Report {
 }
 
 impl RuntimeBuilder {
-    /// Sets the number of virtual processors; as many as the process has CPUs when not called.
+    /// Sets the number of virtual processors. Default: the number of CPUs of the process.
     ///
     /// # Panics
     /// `count` is zero.
@@ -101,8 +102,9 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets how many virtual processors [`set_concurrency`](crate::set_concurrency()) may ask for: at least as many as there are to begin
-    /// with, which it is when not called. Each costs a few kernel threads, asleep.
+    /// Sets the greatest number of virtual processors for which
+    /// [`set_concurrency`](crate::set_concurrency()) may ask. Default, and least value: the number
+    /// at the start. Each costs a few kernel threads, which sleep.
     ///
     /// # Panics
     /// `most` is zero.
@@ -113,39 +115,42 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets how sleeping in the kernel is noticed.
+    /// Sets how it is noticed that a kernel thread sleeps.
     #[must_use]
     pub fn detection(mut self, detection: Detection) -> Self {
         self.detection = detection;
         self
     }
 
-    /// Sets how long a virtual processor stands aside at a time for a more urgent one of another process on the same CPU; 1 s when not
-    /// called. Then it runs for a time slice (5 ms). Zero: it never stands aside.
+    /// Sets how long a virtual processor stands aside at a time for a more urgent one of another
+    /// process on the same CPU. Default: 1 s. After that it runs for a time slice (5 ms). Zero: it
+    /// never stands aside.
     #[must_use]
     pub fn stand_aside_max(mut self, limit: Duration) -> Self {
         self.aside_max = Some(limit);
         self
     }
 
-    /// Sets how the host is told which microprocesses are urgent, so that they also get their CPU before and after programs that are not
-    /// Kyocho's. Only priorities other than [`Priority::NORMAL`](crate::Priority::NORMAL) make a difference.
+    /// Sets how the host is informed which microprocesses are urgent. Then their priorities also
+    /// count against programs that do not use Kyocho. It matters only for priorities other than
+    /// [`Priority::NORMAL`](crate::Priority::NORMAL).
     #[must_use]
     pub fn reflection(mut self, reflection: Reflection) -> Self {
         self.reflection = reflection;
         self
     }
 
-    /// Lets other processes of the user list, stop, resume and end the microprocesses, by a control socket: see [`control`](crate::control). Not when
-    /// not called, unless the environment variable `KYOCHO_CONTROL` is `1`; `KYOCHO_CONTROL=0` forbids it in any case.
+    /// Sets whether other processes of the user may list, stop, resume and end the microprocesses,
+    /// through a control socket: see [`control`](crate::control). Default: no. The environment
+    /// variable `KYOCHO_CONTROL` overrides this: `1` permits it, `0` forbids it.
     #[must_use]
     pub fn control(mut self, served: bool) -> Self {
         self.control = Some(served);
         self
     }
 
-    /// Sets the user scheduler: `make` makes one for each virtual processor, by its number. The built-in fixed priorities when not
-    /// called.
+    /// Sets the user scheduler. `make` is called with the index of each virtual processor, and
+    /// makes its scheduler. Default: the built-in fixed priorities.
     #[must_use]
     pub fn scheduler(
         mut self,
@@ -155,8 +160,9 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Bounds the CPU time of the process, all its kernel threads together, to so many percent of one CPU, in windows of 100 ms; without
-    /// bound when not called. Enforced by the runtime upon itself, at time slices; it needs the shared file ([`Reach::Processes`]).
+    /// Limits the CPU time of all kernel threads of the process together, in percent of one CPU, in
+    /// windows of 100 ms. Default: no limit. The runtime enforces it at time slices. Needs the
+    /// shared file ([`Reach::Processes`]).
     ///
     /// # Panics
     /// `percent` is zero.
@@ -167,11 +173,12 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets how long a microprocess runs while equals wait, where no user scheduler says otherwise; 5 ms when not called. Shorter ones let an
-    /// equal wait less, and cost a switch each.
+    /// Sets how long a microprocess runs while others of its priority wait, unless a user scheduler
+    /// decides. Default: 5 ms. With a shorter time slice others wait less, at the cost of more
+    /// switches.
     ///
     /// # Panics
-    /// It is below 1 ms, or above 1 s.
+    /// `slice` is below 1 ms or above 1 s.
     #[must_use]
     pub fn time_slice(mut self, slice: Duration) -> Self {
         let bounds = Duration::from_nanos(SLICE_NS_MIN)..=Duration::from_nanos(SLICE_NS_MAX);
@@ -180,15 +187,15 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets what is done about a virtual processor that uses 0.5 s of CPU time without answering an event; a line on standard error when
-    /// not called.
+    /// Sets the action against a virtual processor that uses 0.5 s of CPU time without answering an
+    /// event. Default: a line on standard error.
     #[must_use]
     pub fn on_unanswered(mut self, action: OnUnanswered) -> Self {
         self.on_unanswered = action;
         self
     }
 
-    /// The runtime.
+    /// Builds the runtime.
     #[must_use]
     pub fn build(self) -> Runtime {
         let cpus = || thread::available_parallelism().map_or(1, core::num::NonZero::get);
@@ -213,7 +220,7 @@ impl RuntimeBuilder {
     }
 }
 
-/// Whether the control socket is served, from what the program and its user say.
+/// Whether to serve the control socket, by the wishes of the program and of its user.
 fn control_is_wanted(program: Option<bool>, user: Option<&OsStr>) -> bool {
     match user.and_then(OsStr::to_str) {
         Some("0") => false,
@@ -222,7 +229,7 @@ fn control_is_wanted(program: Option<bool>, user: Option<&OsStr>) -> bool {
     }
 }
 
-/// What virtual processors call in the layers above them.
+/// The functions of higher layers that virtual processors call.
 static DISPATCHER: Dispatcher = Dispatcher {
     enter: detect::enter,
     dispatch: dispatch::run,
@@ -230,13 +237,13 @@ static DISPATCHER: Dispatcher = Dispatcher {
     conclude_abandoned: dispatch::conclude_abandoned,
 };
 
-/// How long a virtual processor stands aside at a time when nobody says otherwise.
+/// By default, how long a virtual processor stands aside at a time.
 const ASIDE_MAX: Duration = Duration::from_secs(1);
 
 /// Virtual processors for one address space, or for a part of it.
 #[derive(Debug, Clone)]
 pub struct Runtime {
-    /// How many run to begin with, and how many there are.
+    /// How many virtual processors run at the start, and how many there are.
     concurrency: usize,
     virtual_processors: usize,
     detection: Detection,
@@ -253,10 +260,10 @@ impl Default for Runtime {
     }
 }
 
-/// Nothing was runnable, nothing pending, and `main` had not returned.
+/// The error of a run in which nothing was runnable or pending, and `main` had not returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock {
-    /// The microprocesses that waited, oldest first.
+    /// The waiting microprocesses, oldest first.
     pub waiting: Vec<Waiting>,
 }
 
@@ -265,17 +272,17 @@ pub struct Deadlock {
 pub struct Waiting {
     /// Its id.
     pub id: u64,
-    /// Its name, if it was given one.
+    /// Its name, if it has one.
     pub name: Option<String>,
-    /// Its priority's level.
+    /// The level of its priority.
     pub level: u8,
     /// What it waited for.
     pub reason: Reason,
-    /// The id of the microprocess that held it, where it was a mutex.
+    /// If it waited for a mutex: the id of the microprocess that held the mutex.
     pub held_by: Option<u64>,
 }
 
-/// How many of those who wait are listed in text.
+/// The most waiting microprocesses that the text lists.
 const LISTED_MAX: usize = 100;
 
 impl fmt::Display for Deadlock {
@@ -302,25 +309,25 @@ impl fmt::Display for Deadlock {
 impl core::error::Error for Deadlock {}
 
 impl Runtime {
-    /// How to start one.
+    /// A builder for a runtime.
     #[must_use]
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder::default()
     }
 
-    /// Runs `main` as the first microprocess, and returns what it returns.
+    /// Runs `main` as the first microprocess, and returns its result.
     ///
-    /// When `main` returns, the runtime stops: microprocesses that have not ended are abandoned. Their stacks are taken
-    /// back without running destructors; a kernel thread that one of them holds in the kernel, or that was preempted in the middle of
-    /// foreign code, sleeps until the process ends.
+    /// When `main` returns, the runtime stops, and microprocesses that have not ended are
+    /// abandoned. Their stacks are reused without running destructors. A kernel thread that one of
+    /// them occupies, in the kernel or preempted in foreign code, sleeps until the process ends.
     ///
     /// # Errors
     /// Nothing is runnable, no timer is set, no I/O is pending, and `main` has not returned.
     ///
     /// # Panics
-    /// `main` panicked, the system gives no memory or kernel threads to start with, or the process was forked from one in which a
-    /// runtime ran: until it calls `exec` or `_exit`, such a process may only do what a signal handler may. Using
-    /// microprocesses ends it.
+    /// `main` panicked, or the host gives no memory or kernel threads for the start. Also if the
+    /// process was forked from one in which a runtime ran: until it calls `exec` or `_exit`, such a
+    /// process may only do what a signal handler may.
     pub fn run<F, T>(&self, main: F) -> Result<T, Deadlock>
     where
         F: FnOnce() -> T + Send,
@@ -417,7 +424,7 @@ where
     Runtime::default().run(main)
 }
 
-/// Who waits for what, in a runtime where nothing runs.
+/// The waiting microprocesses of a runtime in which nothing runs, and what they wait for.
 fn waiting_in(shared: &'static Shared) -> Vec<Waiting> {
     let parked = shared.records().filter(|record| record.state.get() == State::Parked);
     let mut waiting: Vec<Waiting> = parked
@@ -434,7 +441,7 @@ fn waiting_in(shared: &'static Shared) -> Vec<Waiting> {
 }
 
 impl Shared {
-    /// What happened on all virtual processors.
+    /// The counts of all virtual processors together.
     pub(crate) fn statistics(&self) -> Statistics {
         let of_vps = self.vps().iter().map(|vp| vp.counters.read());
         let of_host = detect::observer_of(self).into_iter().flat_map(|observer| {
@@ -444,10 +451,10 @@ impl Shared {
     }
 }
 
-/// What has happened in the caller's runtime so far.
+/// The counts of the caller's runtime so far.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 #[must_use]
 pub fn statistics() -> Statistics {
     let section = schedule::mask();
@@ -456,10 +463,10 @@ pub fn statistics() -> Statistics {
     shared.statistics()
 }
 
-/// What the caller's runtime makes use of.
+/// The mechanisms that the caller's runtime uses.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 #[must_use]
 pub fn report() -> Report {
     let section = schedule::mask();
@@ -478,7 +485,7 @@ pub fn report() -> Report {
 /// How many virtual processors of the caller's runtime run microprocesses.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 #[must_use]
 pub fn concurrency() -> usize {
     let section = schedule::mask();

@@ -1,4 +1,4 @@
-//! Microprocesses: creating, naming and joining them, and their values.
+//! Microprocesses: how they are created, named and joined, and their local values.
 
 pub(crate) mod dispatch;
 pub(crate) mod local;

@@ -1,8 +1,9 @@
-//! Futures: waited for by a microprocess, or run as a stackless one.
+//! Futures: a microprocess can wait for one, and a stackless microprocess can run one.
 //!
 //! # Futures of other runtimes
-//! Nothing here knows tokio, and its clients work all the same: a future says when to poll it by a waker, and who calls that does not
-//! matter. What it needs besides is the reactor it was written for, on a kernel thread of its own:
+//! Nothing here depends on tokio, but futures for tokio work. A future asks to be polled by calling
+//! a waker, and any thread may call that. What it needs in addition is the reactor for which it was
+//! written, on a separate kernel thread:
 //!
 //! | futures of | need |
 //! |---|---|
@@ -33,18 +34,20 @@ use crate::schedule::kill_point;
 use crate::thread::microprocess::{Microprocess, park};
 use crate::thread::spawn::Builder;
 
-/// Whom a waker wakes.
+/// The microprocess that a waker wakes.
 struct Target {
     microprocess: Microprocess,
     shared: &'static Shared,
 }
 
-/// Clones may lie anywhere, also with kernel threads of no runtime: while there is one, nobody calls it a deadlock.
+/// Clones of a waker may be anywhere, also on kernel threads outside any runtime. While there is
+/// one, no deadlock is reported.
 const TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, forget);
 
-/// The target behind a waker's pointer, which keeps its reference.
+/// The target behind a waker's pointer; the waker keeps its reference.
 fn target(data: *const ()) -> ManuallyDrop<Arc<Target>> {
-    // SAFETY: each waker's pointer comes from `Arc::into_raw` and owns one reference, which stays owned.
+    // SAFETY: each waker's pointer comes from `Arc::into_raw` and owns one reference, which it
+    // keeps.
     ManuallyDrop::new(unsafe { Arc::from_raw(data.cast()) })
 }
 
@@ -56,7 +59,7 @@ unsafe fn clone(data: *const ()) -> RawWaker {
 
 unsafe fn wake(data: *const ()) {
     target(data).microprocess.unpark();
-    // SAFETY: waking by value ends the waker.
+    // SAFETY: waking by value consumes the waker.
     unsafe { forget(data) };
 }
 
@@ -69,21 +72,23 @@ unsafe fn forget(data: *const ()) {
     target.shared.forget_outside();
 }
 
-/// The first waker of a microprocess, which the microprocess keeps: unlike its clones it counts for no hope.
+/// The first waker of a microprocess, kept by the microprocess itself. Unlike its clones, it does
+/// not prevent deadlock reports.
 struct OwnWaker {
     waker: ManuallyDrop<Waker>,
     shared: &'static Shared,
 }
 
 impl OwnWaker {
-    /// Of the calling microprocess.
+    /// The waker of the calling microprocess.
     fn new() -> Self {
         let section = schedule::mask();
         let (record, shared) = (section.vp.running(), section.vp.shared());
         section.leave();
         let target = Arc::new(Target { microprocess: Microprocess::of(record), shared });
         let raw = RawWaker::new(Arc::into_raw(target).cast(), &TABLE);
-        // SAFETY: the table keeps the contract of wakers: `Target` is shared between threads, each waker owns one reference.
+        // SAFETY: the table satisfies the contract of wakers: `Target` may be shared between
+        // threads, and each waker owns one reference.
         let waker = unsafe { Waker::from_raw(raw) };
         Self { waker: ManuallyDrop::new(waker), shared }
     }
@@ -91,14 +96,15 @@ impl OwnWaker {
 
 impl Drop for OwnWaker {
     fn drop(&mut self) {
-        // What `forget` takes back.
+        // Balanced by `forget`.
         self.shared.expect_outside();
-        // SAFETY: dropped here alone.
+        // SAFETY: dropped only here.
         unsafe { ManuallyDrop::drop(&mut self.waker) };
     }
 }
 
-/// Polls `future`. Where tokio panics because it finds no context, panics with its words and with what to do about it here.
+/// Polls `future`. If tokio panics because it finds no context, this panics with tokio's message
+/// and with what to do about it.
 fn poll<F: Future>(future: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
     match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
         Ok(polled) => polled,
@@ -109,11 +115,11 @@ fn poll<F: Future>(future: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Ou
     }
 }
 
-/// What to do where a future of tokio finds no runtime.
+/// What to do if a future of tokio finds no runtime.
 const NEEDS_CONTEXT: &str = "keep a tokio runtime on a kernel thread of its own, and pass \
     `within(|poll| { let _context = handle.enter(); poll() }, future)` instead of the future: see `kyocho_microprocess::within`";
 
-/// What tokio said, if `panic` is its own, of a future that was polled outside of a context.
+/// Tokio's message, if `panic` comes from a future that was polled outside a context of tokio.
 fn misses_tokio(panic: &(dyn Any + Send)) -> Option<&str> {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -129,13 +135,14 @@ fn misses_tokio(panic: &(dyn Any + Send)) -> Option<&str> {
 /// ```
 ///
 /// # Panics
-/// The caller is no microprocess, or the future panics: one of tokio does outside of [`within`].
+/// The caller is not a microprocess, or the future panics, as a future of tokio does outside
+/// [`within`].
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let own = OwnWaker::new();
     let mut context = Context::from_waker(&own.waker);
     loop {
-        // What a poll keeps in thread-local values it finds again, whatever it calls.
+        // Bound, so that thread-local values stay the same during a poll, whatever it calls.
         if let Poll::Ready(value) = bound(|| poll(future.as_mut(), &mut context)) {
             return value;
         }
@@ -143,16 +150,17 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// `future`, polled by `around`, which enters a context first: for futures that look for their runtime in a thread-local value.
+/// Wraps `future` so that `around` polls it, after entering a context. For futures that find their
+/// runtime through a thread-local value.
 ///
-/// A context must not be entered for longer than a poll: it belongs to the kernel thread, which is another one after a wait. `around` calls
-/// what it is given once.
+/// A context must not be entered for longer than a poll: it belongs to the kernel thread, which may
+/// be another one after a wait. `around` must call its argument once.
 ///
 /// ```
 /// use core::time::Duration;
 /// use kyocho_microprocess::{block_on, run, within};
 ///
-/// // Its reactor and its tasks have a kernel thread of their own.
+/// // Its reactor and its tasks run on a separate kernel thread.
 /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
 /// let handle = runtime.handle().clone();
 /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -192,10 +200,10 @@ pub fn within<F: Future>(
 /// ```
 ///
 /// # Errors
-/// No memory for its record.
+/// There is no memory for its record.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn spawn_future<F>(future: F) -> io::Result<FutureHandle<F::Output>>
 where
     F: Future + Send + 'static,
@@ -209,7 +217,7 @@ where
 
 type Outcome<T> = Result<T, Box<dyn Any + Send + 'static>>;
 
-/// Who waits for a future's end.
+/// What waits for the end of a future.
 enum Waiting {
     Nobody,
     Microprocess(MicroprocessRef),
@@ -222,7 +230,7 @@ struct End<T> {
 }
 
 struct Machine<F: Future> {
-    /// Gone once it is over.
+    /// `None` once it has ended.
     future: Option<Pin<Box<F>>>,
     own: Option<OwnWaker>,
     end: Arc<Guarded<End<F::Output>>>,
@@ -237,7 +245,7 @@ where
         let own = self.own.get_or_insert_with(OwnWaker::new);
         let mut context = Context::from_waker(&own.waker);
         let Some(future) = self.future.as_mut() else { return Step::Done };
-        // A panic ends the future alone: it is not polled again.
+        // A panic ends only the future: it is not polled again.
         let polled = catch_unwind(AssertUnwindSafe(|| poll(future.as_mut(), &mut context)));
         let outcome = match polled {
             Ok(Poll::Pending) => return Step::Park,
@@ -253,9 +261,9 @@ where
 }
 
 impl<F: Future> Machine<F> {
-    /// Drops the future and hands its outcome over.
+    /// Drops the future and passes its outcome on.
     fn finish(&mut self, outcome: Outcome<F::Output>) -> Step {
-        // What its destructor panics with is nobody's.
+        // A panic of its destructor is ignored.
         drop(catch_unwind(AssertUnwindSafe(|| self.future = None)));
         let mut end = self.end.enter();
         end.result = Some(outcome);
@@ -271,7 +279,7 @@ impl<F: Future> Machine<F> {
     }
 }
 
-/// The right to wait for the end of a spawned future and to get its result. Itself a future.
+/// The right to wait for the end of a spawned future and to take its result. It is a future itself.
 #[must_use = "dropping it lets the future run on alone"]
 pub struct FutureHandle<T> {
     end: Arc<Guarded<End<T>>>,
@@ -291,7 +299,7 @@ impl<T> FutureHandle<T> {
         self.microprocess
     }
 
-    /// Whether the future is over.
+    /// Whether the future has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.end.enter().result.is_some()
@@ -300,10 +308,10 @@ impl<T> FutureHandle<T> {
     /// Waits for the end of the future.
     ///
     /// # Errors
-    /// It panicked: what it panicked with.
+    /// The payload, if it panicked.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn join(self) -> Outcome<T> {
         loop {
             let mut end = self.end.enter_at_point();
@@ -325,7 +333,7 @@ impl<T> Future for FutureHandle<T> {
     type Output = Outcome<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // Cloned before and dropped after the section: either may allocate or free.
+        // Cloned before the section and dropped after it: either may allocate or free.
         let waker = context.waker().clone();
         let mut end = self.end.enter();
         if let Some(outcome) = end.result.take() {

@@ -1,14 +1,15 @@
 //! Input and output that hold no kernel thread while they wait.
 //!
-//! Every operation goes through the ring its virtual processor shares with the kernel (`io_uring`):
-//! one system call if it can be done at once, otherwise the microprocess waits as for any object,
-//! and time limits, priorities and the deadlock report work as everywhere. Where rings are refused
-//! (an old kernel, some containers), operations are plain calls; a call that sleeps is a Blocked
-//! event then, and the virtual processor goes on with another kernel thread. [`mechanism`] tells.
+//! Every operation goes through the ring that its virtual processor shares with the kernel
+//! (`io_uring`). An operation that need not wait costs one system call. Otherwise the microprocess
+//! waits as for any other object: time limits, priorities and the deadlock report work as usual. If
+//! rings are refused (by an old kernel or some containers), operations are plain system calls. A
+//! call that sleeps is then a Blocked event, and the virtual processor continues with another
+//! kernel thread. [`mechanism`] returns which one is used.
 //!
-//! [`File`] is here, sockets are in [`net`](crate::calls::net). They implement std's `Read` and `Write`, so
-//! that std's buffering, line reading and copying work on them. Name resolution and opening files
-//! are the C library's and std's: they block like any foreign code.
+//! [`File`] is here, sockets are in [`net`](crate::calls::net). They implement std's `Read` and
+//! `Write`, so std's buffering, line reading and copying work on them. Names are resolved by the C
+//! library and files are opened by std; these calls block like any foreign code.
 
 pub mod descriptor;
 mod file;
@@ -23,13 +24,13 @@ pub use routing::{Route, route, route_of};
 
 use core::fmt;
 
-/// What carries out input and output.
+/// How input and output are performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mechanism {
     /// A ring shared with the kernel, one for each virtual processor.
     Ring,
-    /// Plain system calls, each of which holds its kernel thread.
+    /// Plain system calls, each of which occupies its kernel thread.
     Calls,
 }
 
@@ -42,7 +43,7 @@ impl fmt::Display for Mechanism {
     }
 }
 
-/// What carries out input and output in this process. Sets a ring up to find out, which is kept.
+/// How input and output are performed in this process. Sets up a ring to find out, and keeps it.
 #[must_use]
 pub fn mechanism() -> Mechanism {
     match ring::take() {

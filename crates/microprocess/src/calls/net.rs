@@ -1,9 +1,8 @@
-//! Sockets whose waits hold no kernel thread: std's names and shapes, with time limits.
+//! Sockets whose waits occupy no kernel thread: with std's names and interfaces, and time limits.
 //!
-//! See [`io`](crate::calls::io) for how operations are carried out. A time limit that runs out is
-//! [`ErrorKind::TimedOut`](std::io::ErrorKind::TimedOut), and what was asked for did not happen.
-//! Descriptors stay in the kernel's blocking mode, so they can be shared with code that knows
-//! nothing of this.
+//! See [`io`](crate::calls::io) for how operations are performed. After its time limit an operation
+//! fails with [`ErrorKind::TimedOut`](std::io::ErrorKind::TimedOut), without effect. Descriptors
+//! stay in blocking mode, so they can be shared with other code.
 //!
 //! ```
 //! use std::io::{Read, Write};

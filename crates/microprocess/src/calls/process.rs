@@ -1,14 +1,16 @@
-//! Child processes: started as std does, waited for without a kernel thread.
+//! Child processes: started as std does, and waited for without occupying a kernel thread.
 //!
 //! ```text
 //!   Command::spawn ──► std starts it ──► pidfd of the child ──► wait: a poll on it through the ring, then std's reaping
 //! ```
 //!
-//! No handler for `SIGCHLD`, no thread that waits: a child is a descriptor, which is ready when it has ended. Where the host has
-//! no such descriptors, a wait is a plain call, which is a Blocked event.
+//! There is no handler for `SIGCHLD` and no waiting thread: a child has a descriptor that is ready
+//! when the child has ended. If the host has no such descriptors, a wait is a plain system call,
+//! which is a Blocked event.
 //!
-//! A child inherits the CPUs and the timer slack of the kernel thread that starts it. Holders are pinned to one CPU; so the thread
-//! takes those of the process's first thread for as long as the start takes, and the usual nice value (see [`Reflection`](crate::Reflection)).
+//! A child inherits the CPUs and the timer slack of the kernel thread that starts it, and holders
+//! are pinned to one CPU. So during the start the thread takes over the CPUs and slack of the
+//! process's first thread, and the normal nice value (see [`Reflection`](crate::Reflection)).
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -50,12 +52,12 @@ use crate::schedule::mask;
 use crate::thread::microprocess::Microprocess;
 use crate::thread::scope::scope;
 
-/// What [`Child`] does when it is dropped before its process has ended.
+/// What happens when a [`Child`] is dropped before its process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnDrop {
-    /// Leaves the process alone; it stays a zombie after its end, as in std.
+    /// The process continues, and becomes a zombie when it ends, as in std.
     Leave,
-    /// Kills it and waits for its end.
+    /// The process is killed, and its end awaited.
     Kill,
 }
 
@@ -64,12 +66,13 @@ enum OnDrop {
 pub struct Command {
     inner: process::Command,
     on_drop: OnDrop,
-    /// Standard output, standard error were chosen.
+    /// Whether standard output and standard error were set.
     chosen: [bool; 2],
 }
 
 impl Command {
-    /// Runs `program`, found through `PATH`, with this process's environment, folder and standard streams.
+    /// Runs `program`, found through `PATH`, with the environment, folder and standard streams of
+    /// this process.
     #[must_use]
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         process::Command::new(program).into()
@@ -131,7 +134,7 @@ impl Command {
         self
     }
 
-    /// Kills the process, and waits for its end, when its [`Child`] is dropped before.
+    /// Makes dropping the [`Child`] kill the process, and wait for its end.
     pub fn kill_on_drop(&mut self) -> &mut Self {
         self.on_drop = OnDrop::Kill;
         self
@@ -143,9 +146,10 @@ impl Command {
     /// As [`std::process::Command::spawn`].
     pub fn spawn(&mut self) -> Result<Child> {
         let mut spawn = || with_the_process_s_cpus(|| reflection::as_usual(|| self.inner.spawn()));
-        // What a child inherits is set of one kernel thread, which has to be the one that starts it.
+        // What a child inherits is a property of the kernel thread that starts it, so the thread
+        // must not change.
         let mut inner = if Microprocess::try_current().is_some() { bound(spawn) } else { spawn() }?;
-        // Refused: waits are plain calls then.
+        // If refused, waits are plain system calls.
         let end = kyocho_sys::process::open(inner.id()).ok();
         Ok(Child {
             stdin: inner.stdin.take().map(|pipe| OwnedFd::from(pipe).into()),
@@ -165,13 +169,14 @@ impl Command {
         self.spawn()?.wait()
     }
 
-    /// Runs the process to its end and collects what it writes to those of its output streams that were not chosen.
+    /// Runs the process to its end, and collects the output of those output streams that were not
+    /// set.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn), and those of reading.
+    /// As [`spawn`](Self::spawn), and errors of reading.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn output(&mut self) -> Result<Output> {
         let [stdout, stderr] = self.chosen;
         if !stdout {
@@ -192,7 +197,7 @@ impl Command {
 }
 
 impl From<process::Command> for Command {
-    /// Takes over what std's command says; its output streams count as not chosen.
+    /// Takes over std's command; its output streams count as not set.
     fn from(inner: process::Command) -> Self {
         Self { inner, on_drop: OnDrop::Leave, chosen: [false; 2] }
     }
@@ -201,26 +206,26 @@ impl From<process::Command> for Command {
 /// A process that was started, as [`std::process::Child`].
 #[derive(Debug)]
 pub struct Child {
-    /// Our end of its standard input, if that is a pipe.
+    /// The other end of its standard input, if that is a pipe.
     pub stdin: Option<File>,
-    /// Our end of its standard output, if that is a pipe.
+    /// The other end of its standard output, if that is a pipe.
     pub stdout: Option<File>,
-    /// Our end of its standard error, if that is a pipe.
+    /// The other end of its standard error, if that is a pipe.
     pub stderr: Option<File>,
     inner: process::Child,
-    /// Readable once it has ended; `None` where the host has no such thing.
+    /// Readable once it has ended; `None` if the host has no such descriptors.
     end: Option<OwnedFd>,
     on_drop: OnDrop,
 }
 
 impl Child {
-    /// Its number, which no other process has until it was waited for.
+    /// Its process number, which is not reused before its end was awaited.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.inner.id()
     }
 
-    /// Waits for its end. Closes its standard input first, so that it does not wait for us.
+    /// Waits for its end. First closes its standard input, so that it does not wait for more.
     ///
     /// # Errors
     /// The kernel's.
@@ -230,10 +235,11 @@ impl Child {
         self.inner.wait()
     }
 
-    /// As [`wait`](Self::wait), for at most `limit`; `None` when it has not ended by then.
+    /// As [`wait`](Self::wait), but at most for `limit`; `None` if it has not ended by then.
     ///
     /// # Errors
-    /// The kernel's. [`ErrorKind::Unsupported`]: the host has no descriptors of processes (before Linux 5.3).
+    /// The kernel's. [`ErrorKind::Unsupported`]: the host has no process descriptors (before Linux
+    /// 5.3).
     pub fn wait_timeout(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
         drop(self.stdin.take());
         if self.end.is_none() {
@@ -246,7 +252,7 @@ impl Child {
         }
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     ///
     /// # Errors
     /// The kernel's.
@@ -254,17 +260,17 @@ impl Child {
         self.inner.try_wait()
     }
 
-    /// Waits for its end and collects what it writes to the streams that are pipes.
+    /// Waits for its end, and collects the output of those output streams that are pipes.
     ///
     /// # Errors
     /// The kernel's.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn wait_with_output(mut self) -> Result<Output> {
         drop(self.stdin.take());
         let (out, err) = (self.stdout.take(), self.stderr.take());
-        // Both at once: it may fill one while we wait for the other.
+        // Both at once: it may fill one pipe while only the other one is read.
         let (stdout, stderr) = scope(|scope| {
             let other = scope.spawn(move || all_of(err));
             let stdout = all_of(out);
@@ -273,7 +279,7 @@ impl Child {
         Ok(Output { status: self.wait()?, stdout: stdout?, stderr: stderr? })
     }
 
-    /// Kills it (`SIGKILL`); does nothing once it has ended.
+    /// Kills it (`SIGKILL`); does nothing if it has ended.
     ///
     /// # Errors
     /// The kernel's.
@@ -281,7 +287,7 @@ impl Child {
         self.inner.kill()
     }
 
-    /// Waits until its end is there for std to collect, where the host lets us.
+    /// Waits until std can collect its end, if the host permits that.
     fn await_end(&self, limit: Option<Duration>) -> Result<()> {
         match &self.end {
             Some(end) => ready(end.as_fd(), Interest::Read, limit),
@@ -293,7 +299,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.on_drop == OnDrop::Kill && matches!(self.try_wait(), Ok(None)) {
-            // It has ended, or it ends now.
+            // It has ended, or ends now.
             let _ended = self.kill();
             let _collected = self.wait();
         }
@@ -308,7 +314,8 @@ fn all_of(stream: Option<File>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Runs `body`, which starts a process, with the CPUs and timer slack that the process's first thread has: no thread of ours.
+/// Runs `body`, which starts a process, with the CPUs and timer slack of the process's first
+/// thread, which belongs to no runtime.
 fn with_the_process_s_cpus<T>(body: impl FnOnce() -> T) -> T {
     let (me, first) = (ThreadId::current(), ThreadId::new(process::id()));
     let (Ok(ours), Ok(theirs)) = (affinity(me), affinity(first)) else { return body() };
@@ -320,8 +327,9 @@ fn with_the_process_s_cpus<T>(body: impl FnOnce() -> T) -> T {
     with_cpus(thread, &theirs, &ours, body)
 }
 
-/// Lets `thread`, the calling one, run on `cpus` while `body` does, whatever its processor is pinned to meanwhile;
-/// then where that is, or on `before` if nowhere. The caller stays on it.
+/// Lets `thread`, the calling one, run on `cpus` during `body`, whatever the pin of its virtual
+/// processor. Afterwards it is pinned as its virtual processor is by then, or to `before` if that
+/// has no pin. The caller stays on the thread.
 fn with_cpus<T>(
     thread: &KernelThread,
     cpus: &CpuSet,
@@ -345,7 +353,8 @@ mod tests {
     use crate::bound;
     use crate::wait::sync::tests::on_processors;
 
-    /// Its processor moves while a process is started: the child gets all CPUs all the same, and the thread follows when that is over.
+    /// The virtual processor moves while a process is started. The child must get all CPUs all the
+    /// same, and the thread must follow afterwards.
     #[test]
     fn a_thread_that_roams_is_pinned_afterwards() {
         let here = || affinity(ThreadId::current()).unwrap();
@@ -362,7 +371,8 @@ mod tests {
             });
             here() == CpuSet::single(cpu)
         };
-        // Where the host puts the thread aside just then, it comes back to where its processor is.
+        // If the host suspends the thread at that moment, it returns to the present CPU of its
+        // virtual processor.
         let in_the_end = |cpu| assert!((0..100).any(|_| roam_and_return(cpu)), "never on {cpu}");
         on_processors(1, || bound(|| [first, last].into_iter().for_each(in_the_end)));
     }

@@ -1,13 +1,14 @@
 //! Signals as messages.
 //!
 //! ```text
-//!   signal ──► handler: sets a bit of its places, notifies their event counters
+//!   signal ──► handler: sets a bit in each place that wants it, notifies their event counters
 //!                                             └──► a microprocess per place: takes the bits, sends them ──► Receiver
 //! ```
 //!
-//! A handler may interrupt anything, so it does no more than that. As in the kernel, a signal that comes again before it was
-//! taken counts once. One that is under way when its last receiver is dropped does what it did before. While somebody receives a signal, nothing else happens on it; what happened on it before comes
-//! back with the last receiver's end.
+//! A signal handler may interrupt any code, so it does no more than that. As in the kernel, a
+//! signal that comes again before it was taken counts once. While a signal has a receiver, it has
+//! no other effect. When its last receiver is dropped, its former action is restored; that also
+//! applies to a signal on its way at that moment.
 //!
 //! ```
 //! use kyocho_microprocess::{run, signals::{self, Signal}};
@@ -41,19 +42,19 @@ use crate::schedule::preempt;
 use crate::thread::spawn::Builder;
 use crate::wait::channel::{Receiver, Sender, bounded};
 
-/// Most receivers at a time.
+/// The most receivers at a time.
 const PLACES: usize = 32;
 
-/// Signals that wait for one receiver, beyond those that are noted as come; each once.
+/// How many signals may be queued for one receiver, in addition to the bits of its place.
 const QUEUED_MAX: usize = 64;
 
-/// Where one receiver's signals arrive. The handler looks at all of them.
+/// Where the signals of one receiver arrive. The handler checks all places.
 struct Place {
-    /// The signals it wants, bit n - 1 for signal n; 0 for a free place.
+    /// The signals it wants, bit n - 1 for signal n; 0 if the place is free.
     wanted: AtomicU64,
-    /// Those that have come.
+    /// The signals that have come.
     come: AtomicU64,
-    /// Made at the first use and kept: a handler may be about to notify it at any time.
+    /// Made at the first use and kept, since a handler may notify it at any time.
     event: OnceLock<Event>,
 }
 
@@ -61,9 +62,9 @@ static ALL: [Place; PLACES] = [const {
     Place { wanted: AtomicU64::new(0), come: AtomicU64::new(0), event: OnceLock::new() }
 }; PLACES];
 
-/// Who has which place, and what happened on each signal before anybody wanted it.
+/// The owners of the places, and the former action of each signal.
 struct Table {
-    /// Numbers of receivers; 0 for a free place.
+    /// The numbers of the owners; 0 for a free place.
     owners: [u64; PLACES],
     owners_so_far: u64,
     before: [Option<Action>; Signal::NUMBER_MAX as usize],
@@ -79,7 +80,7 @@ const fn bit(signal: Signal) -> u64 {
     1 << (signal.number() - 1)
 }
 
-/// The signals whose bits are set, by number.
+/// The signals whose bits are set, in order.
 fn signals_of(bits: u64) -> impl Iterator<Item = Signal> {
     (1..=Signal::NUMBER_MAX).filter_map(Signal::new).filter(move |signal| bits & bit(*signal) != 0)
 }
@@ -92,7 +93,8 @@ unsafe extern "C" fn on_signal(number: i32, _info: *mut Info, context: *mut c_vo
         if place.wanted.load(Ordering::SeqCst) & bit(signal) != 0 {
             place.come.fetch_or(bit(signal), Ordering::SeqCst);
             if let Some(event) = place.event.get() {
-                // Tells by a full counter, at worst; and leaves errno alone.
+                // At worst the counter is full, which also wakes the receiver. Does not change
+                // errno.
                 let _full = event.notify();
             }
         }
@@ -100,7 +102,7 @@ unsafe extern "C" fn on_signal(number: i32, _info: *mut Info, context: *mut c_vo
 }
 
 impl Table {
-    /// Gives a free place to a new owner, who wants `wanted`.
+    /// Gives a free place to a new owner that wants the signals `wanted`.
     fn take_place(&mut self, wanted: u64) -> Result<(usize, u64)> {
         let free =
             (0..PLACES).find(|&index| self.owners[index] == 0 && ALL[index].event.get().is_some());
@@ -119,7 +121,7 @@ impl Table {
         Ok((index, owner))
     }
 
-    /// Installs the handler for `signal`, if nobody wanted it before.
+    /// Installs the handler for `signal`, if it had no receiver before.
     fn handle(&mut self, signal: Signal) -> Result<()> {
         let before = &mut self.before[signal.number() as usize - 1];
         if before.is_none() {
@@ -129,13 +131,14 @@ impl Table {
                 alone: true,
                 reentrant: false,
             };
-            // SAFETY: the handler sets bits and writes to event counters; it neither allocates nor locks.
+            // SAFETY: the handler sets bits and writes to event counters; it neither allocates nor
+            // locks.
             *before = Some(unsafe { install(signal, on_signal, manner) }?);
         }
         Ok(())
     }
 
-    /// Takes the place back, and puts back what happened on signals that nobody wants now.
+    /// Frees the place, and restores the former actions of signals without a receiver.
     fn free_place(&mut self, index: usize, owner: u64) {
         if self.owners[index] != owner {
             return;
@@ -145,14 +148,15 @@ impl Table {
         let wanted = ALL.iter().fold(0, |all, place| all | place.wanted.load(Ordering::SeqCst));
         for signal in signals_of(!wanted) {
             if let Some(action) = self.before[signal.number() as usize - 1].take() {
-                // SAFETY: it was in force before.
+                // SAFETY: the action was in force before.
                 let _restored = unsafe { restore(signal, &action) };
             }
         }
     }
 }
 
-/// Receives signals until it is dropped; a [`Receiver`], which [`select!`](crate::select!) takes as well.
+/// Receives signals until it is dropped. It is a [`Receiver`], which [`select!`](crate::select!)
+/// accepts as well.
 pub struct Signals {
     receiver: Receiver<Signal>,
     place: usize,
@@ -165,17 +169,19 @@ impl fmt::Debug for Signals {
     }
 }
 
-/// Makes `signals` arrive as messages, instead of what else they do, until the last who wants them is dropped.
+/// Makes `signals` arrive as messages, in place of their other actions, until the last receiver of
+/// them is dropped.
 ///
-/// While it lives somebody may come from outside, so that waiting is no deadlock.
+/// While it exists a signal may come from outside, so no deadlock is reported.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`]: a signal that nobody may handle (`SIGKILL`, `SIGSTOP`), that tells of a fault where it
-/// happens (`SIGSEGV` and its like), or that the runtime itself uses (`SIGURG`). [`ErrorKind::QuotaExceeded`]: 32 such
-/// channels exist. No memory, no descriptors.
+/// [`ErrorKind::InvalidInput`]: a signal that cannot be handled (`SIGKILL`, `SIGSTOP`), that
+/// reports a fault of the running code (`SIGSEGV` and its like), or that the runtime uses itself
+/// (`SIGURG`). [`ErrorKind::QuotaExceeded`]: 32 such channels exist. Others: there is no memory, or
+/// no descriptor.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn channel(signals: impl IntoIterator<Item = Signal>) -> Result<Signals> {
     let mut wanted = 0;
     for signal in signals {
@@ -189,13 +195,13 @@ pub fn channel(signals: impl IntoIterator<Item = Signal>) -> Result<Signals> {
     let (place, owner) = taken?;
     let (sender, receiver) = bounded(QUEUED_MAX);
     let signals = Signals { receiver, place, owner };
-    // On an error `signals` is dropped, and its place is free again.
+    // On an error `signals` is dropped, which frees its place.
     let forward = move || forward(place, owner, &sender);
     drop(Builder::new().name("signals").spawn(forward)?);
     Ok(signals)
 }
 
-/// Whether `signal` can be a message.
+/// Checks whether `signal` can be a message.
 fn check(signal: Signal) -> Result<()> {
     let why = match signal.number() {
         libc::SIGKILL | libc::SIGSTOP => "nobody may handle it",
@@ -209,7 +215,8 @@ fn check(signal: Signal) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidInput, message))
 }
 
-/// Makes an event counter for the first place that has none, unless a free place has one. Not inside the table: it allocates.
+/// Makes an event counter for the first place without one, unless a free place has one. Done
+/// outside the table's guard, since it allocates.
 fn make_events() -> Result<()> {
     let table = TABLE.enter();
     let owners = table.owners;
@@ -219,17 +226,18 @@ fn make_events() -> Result<()> {
         return Ok(());
     }
     if let Some(place) = ALL.iter().find(|place| place.event.get().is_none()) {
-        // Somebody else may be faster: then theirs is kept.
+        // If another thread was faster, its counter is kept.
         let _theirs = place.event.set(Event::new()?);
     }
     Ok(())
 }
 
-/// Sends what comes to `place` until that is no longer `owner`'s.
+/// Sends the signals that come to `place` until `owner` no longer owns it.
 fn forward(place: usize, owner: u64, sender: &Sender<Signal>) {
     let Some(event) = ALL[place].event.get() else { return };
     loop {
-        // An event counter can always be waited for and read; if a test says otherwise, look once more.
+        // Waiting for an event counter and reading it cannot fail. If a test injects a fault, the
+        // bits are checked once more.
         let _ready = ready(event.as_fd(), Interest::Read, None);
         let _count = event.drain();
         let table = TABLE.enter();
@@ -237,7 +245,7 @@ fn forward(place: usize, owner: u64, sender: &Sender<Signal>) {
         let come = if is_ours { ALL[place].come.swap(0, Ordering::SeqCst) } else { 0 };
         drop(table);
         if !is_ours {
-            // What woke us may have been for the next owner.
+            // The notification may have been for the next owner.
             let _full = event.notify();
             return;
         }
@@ -261,7 +269,7 @@ impl Drop for Signals {
     fn drop(&mut self) {
         TABLE.enter().free_place(self.place, self.owner);
         if let Some(event) = ALL[self.place].event.get() {
-            // Who forwards finds that the place is its no more.
+            // The forwarding microprocess then finds that the place has another owner.
             let _full = event.notify();
         }
     }

@@ -1,8 +1,9 @@
-//! Stopping, resuming and ending microprocesses from anywhere (Paper 1, part 5).
+//! Stopping, resuming and ending microprocesses from other processes (Paper 1, part 5).
 //!
-//! A microprocess is named by its address space and a number inside it: [`GlobalId`]. The host tells address spaces apart,
-//! each address space its microprocesses; access is controlled for the address space as a whole. What an order does to a microprocess in each
-//! of its states is told in `orders`.
+//! A microprocess is named by its address space and an id inside it: [`GlobalId`]. The host
+//! distinguishes the address spaces, and each address space its microprocesses. Access is
+//! controlled for the address space as a whole. `orders` describes what an order does to a
+//! microprocess in each of its states.
 
 use core::fmt;
 use core::str::FromStr;
@@ -27,7 +28,7 @@ use crate::processor::slot;
 use crate::protocol::tenure;
 use crate::thread::microprocess::Microprocess;
 
-/// Names a microprocess among all of the machine: `PID:LOCAL`.
+/// The name of a microprocess among all of the machine: `PID:LOCAL`.
 ///
 /// ```
 /// use kyocho_microprocess::control::GlobalId;
@@ -38,9 +39,9 @@ use crate::thread::microprocess::Microprocess;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GlobalId {
-    /// The address space: the number of its process.
+    /// The process number of the address space.
     pub process: u32,
-    /// The microprocess inside: [`Microprocess::id`].
+    /// The microprocess inside the process: [`Microprocess::id`].
     pub local: u64,
 }
 
@@ -50,7 +51,7 @@ impl fmt::Display for GlobalId {
     }
 }
 
-/// What was given is not of the form `PID:LOCAL`.
+/// The text is not of the form `PID:LOCAL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotAnId;
@@ -93,7 +94,7 @@ impl Microprocess {
     }
 }
 
-/// The microprocess of this address space with that number, if it has not ended. Looks at every one.
+/// The microprocess of this address space with that id, if it has not ended. Searches all of them.
 #[must_use]
 pub fn find(local: u64) -> Option<Microprocess> {
     if local == tenure::NOBODY {

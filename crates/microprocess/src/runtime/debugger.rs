@@ -1,7 +1,8 @@
-//! Where a debugger finds microprocesses: `scripts/gdb/kyocho.py` reads this, in a live process or a core.
+//! Where a debugger finds microprocesses. `scripts/gdb/kyocho.py` reads this, in a live process or
+//! in a core file.
 //!
-//! Offsets are computed by the compiler that laid the records out, so the script repeats none and works without debug
-//! information of types.
+//! The offsets are computed by the compiler that laid out the records. So the script contains none
+//! of them, and needs no debug information of types.
 #![expect(unsafe_code, reason = "a symbol with a fixed name")]
 
 use core::mem::offset_of;
@@ -12,7 +13,7 @@ use crate::processor::shown::ShownReason;
 use crate::processor::slot::{self, ArenaLayout};
 use crate::processor::vp::Vp;
 
-/// Goes up whenever the script has to know.
+/// Incremented whenever the script must know of a change.
 const VERSION: usize = 1;
 
 /// What the script reads, word by word, in this order.

@@ -1,9 +1,9 @@
 //! The base: what a kernel thread does between microprocesses, on its own stack.
 //!
 //! ```text
-//!   pool ──given a processor──► serve attention ──► choose ──┬─ stackful   ──► switch to its stack
+//!   pool ──given a VP─────────► serve attention ──► choose ──┬─ stackful   ──► switch to its stack
 //!     ▲                             ▲                        ├─ stackless  ──► run one step here
-//!     │                             │                        ├─ bound      ──► pass the processor to its thread ─┐
+//!     │                             │                        ├─ bound      ──► pass the VP to its thread ────────┐
 //!     │                             └────────────────────────┴─ nothing    ──► idle                              │
 //!     └──────────────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
@@ -32,10 +32,10 @@ use crate::thread::local;
 use crate::thread::scope;
 use crate::thread::spawn;
 
-/// The life of a kernel thread that waits in the pool to begin with. Events are masked.
+/// The body of a kernel thread, which first waits in the pool. Events are masked.
 pub(crate) fn run(thread: &'static KernelThread) {
     while let Some(vp) = thread.await_vp() {
-        // SAFETY: the thread was given it, masked.
+        // SAFETY: the thread received it, with events masked.
         let vp = unsafe { Masked::assume(vp) };
         vp.resumed();
         vp.trace.note(What::Resumed, None);
@@ -124,18 +124,20 @@ fn hold(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> 
             vp.remind(record);
             vp.begin(record);
             instruments::leave_for(record);
-            // SAFETY: it was queued, so it is suspended, and we took it out. Whoever goes to the base comes back here.
+            // SAFETY: it was queued, so it is suspended, and this thread took it out. A
+            // microprocess that switches to the base continues here.
             unsafe { switch(thread.base.as_ptr(), record.context.get()) };
         }
-        // Somebody may be about to find that this thread does not sleep.
+        // Another thread may be about to withdraw a claim, having found that this thread does not
+        // sleep.
         let held = thread.held().or_else(|| thread.settle_claim());
         let held = held.expect("who returns to the base holds a processor");
-        // SAFETY: just so, and masked.
+        // SAFETY: held as just found, with events masked.
         vp = unsafe { Masked::assume(held) };
     }
 }
 
-/// Waits until there is something to do.
+/// Sleeps until there is something to do.
 fn idle(thread: &'static KernelThread, vp: Masked<'_>) {
     vp.current.set(None);
     let deadline_ns = vp.own().timers.least();
@@ -152,9 +154,9 @@ fn idle(thread: &'static KernelThread, vp: Masked<'_>) {
         shared.ask_for_work(&vp);
     }
     vp.rest(thread, rest, deadline_ns);
-    // I/O and timers have no bit set yet.
+    // I/O and timers have set no bit yet.
     vp.attention.fetch_or(attention::TIMERS, Ordering::SeqCst);
-    // Waits for who has it claimed.
+    // Waits until the virtual processor is no longer claimed.
     attention::rise(&vp.attention, attention::IDLE);
     shared.leave_idle(&vp);
 }
@@ -163,11 +165,11 @@ fn idle(thread: &'static KernelThread, vp: Masked<'_>) {
 fn run_step(thread: &'static KernelThread, vp: Masked<'_>, record: &'static Record) {
     vp.begin(record);
     let Some(mut machine) = record.machine.take() else { return };
-    // First: what is asked for from here on sets it again.
+    // Cleared first: what is asked for from here on sets it again.
     record.poll.store(0, Ordering::Relaxed);
     let killed = record.orders.tell();
     thread.unmask();
-    // The machine may be left in the middle of a step, but nobody looks at it again then.
+    // A panic may leave the machine in the middle of a step, but it is not used again then.
     let step = || if killed { machine.killed() } else { machine.step() };
     let step = catch_unwind(AssertUnwindSafe(step)).unwrap_or(Step::Done);
     if step == Step::Done {
@@ -192,7 +194,7 @@ fn run_step(thread: &'static KernelThread, vp: Masked<'_>, record: &'static Reco
         Step::ParkUntil(deadline) => Some(deadline),
         _ => None,
     };
-    // Killed in the middle of it: nobody else ends the wait, as nobody saw it wait.
+    // Killed during the step: nothing else would end the wait, since the kill came before it.
     let goes_on = || record.token.replace(false) || record.orders.is_killed();
     if step == Step::Yield || goes_on() {
         let yielded = step == Step::Yield;
@@ -202,7 +204,8 @@ fn run_step(thread: &'static KernelThread, vp: Masked<'_>, record: &'static Reco
     }
 }
 
-/// Ends `me`, which is abandoned where it stands on `vp`: it leaves its scope, and whoever joins it learns of its end.
+/// Ends `me`, which is abandoned while it runs on `vp`: it leaves its scope, and its joiner is
+/// woken.
 pub(crate) fn conclude_abandoned(vp: Masked<'_>, me: &'static Record) {
     scope::leave_abandoned(me);
     spawn::conclude_abandoned(vp, me);

@@ -1,13 +1,14 @@
-//! Microprocess-local values: for microprocesses what `thread_local!` is for kernel threads.
+//! Microprocess-local values, the counterpart of `thread_local!` for microprocesses.
 //!
 //! ```text
 //!   record.locals ──► [ key 0: Rc<..> │ key 1: none │ key 2: Rc<..> │ … ]
 //! ```
 //!
-//! Found through the record, so they follow their microprocess from one kernel thread to the next and may be used
-//! across calls that suspend. A microprocess without any pays a load at its end.
+//! They are found through the record. So they stay with their microprocess when it changes kernel
+//! threads, and may be used across calls that suspend. A microprocess without such values pays one
+//! load at its end.
 //!
-//! **Invariant:** a record's values are touched by its own microprocess alone, while that runs.
+//! **Invariant:** only the microprocess itself, while it runs, accesses its values.
 
 use core::any::Any;
 use core::cell::{Cell, RefCell};
@@ -23,15 +24,15 @@ use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use crate::processor::record::{Locals, Record};
 use crate::schedule;
 
-/// How often destructors may make new values before those are left alone, as in POSIX.
+/// How often destructors may make new values before those are no longer dropped, as in POSIX.
 const ROUNDS_MAX: u32 = 4;
 
-/// Numbers given to keys so far; 0 is none.
+/// How many numbers keys have so far; 0 is not used.
 static KEYS: AtomicUsize = AtomicUsize::new(0);
 
-/// A static of which each microprocess has its own value; see [`local!`](crate::local!).
+/// A static with a separate value for each microprocess; see [`local!`](crate::local!).
 pub struct LocalKey<T: 'static> {
-    /// Given at the first use; 0 before.
+    /// Assigned at the first use; 0 before.
     number: AtomicUsize,
     initial: fn() -> T,
 }
@@ -42,7 +43,7 @@ impl<T> fmt::Debug for LocalKey<T> {
     }
 }
 
-/// The caller is no microprocess, so it has no microprocess-local values.
+/// The caller is not a microprocess, so it has no microprocess-local values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutsideError;
 
@@ -54,7 +55,8 @@ impl fmt::Display for OutsideError {
 
 impl Error for OutsideError {}
 
-/// Declares statics of which each microprocess has its own value, made at its first use and dropped at its end.
+/// Declares statics with a separate value for each microprocess. A value is made when the
+/// microprocess first uses it, and dropped when the microprocess ends.
 ///
 /// ```
 /// use core::cell::Cell;
@@ -86,16 +88,17 @@ macro_rules! local {
 }
 
 impl<T: 'static> LocalKey<T> {
-    /// What [`local!`](crate::local!) declares: `initial` makes each microprocess's value.
+    /// The key that [`local!`](crate::local!) declares. `initial` makes the value of each
+    /// microprocess.
     #[must_use]
     pub const fn new(initial: fn() -> T) -> Self {
         Self { number: AtomicUsize::new(0), initial }
     }
 
-    /// Passes the caller's value to `body`, which may suspend.
+    /// Calls `body` with the caller's value; `body` may suspend.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn with<R>(&'static self, body: impl FnOnce(&T) -> R) -> R {
         match self.try_with(body) {
             Ok(result) => result,
@@ -103,16 +106,16 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    /// As [`with`](Self::with), for callers that may be no microprocess.
+    /// As [`with`](Self::with), for callers that may not be microprocesses.
     ///
     /// # Errors
-    /// They are none.
+    /// The caller is not a microprocess.
     pub fn try_with<R>(&'static self, body: impl FnOnce(&T) -> R) -> Result<R, OutsideError> {
         let record = schedule::try_current().ok_or(OutsideError)?;
         let index = self.index();
         let value = find::<T>(record, index).unwrap_or_else(|| {
             let fresh = Rc::new((self.initial)());
-            // Its making may have used this very key.
+            // Making the value may have used this same key.
             find::<T>(record, index).unwrap_or_else(|| {
                 keep(record, index, Rc::<T>::clone(&fresh));
                 fresh
@@ -121,7 +124,7 @@ impl<T: 'static> LocalKey<T> {
         Ok(body(&value))
     }
 
-    /// Where the values of this key lie.
+    /// The index of this key's values.
     fn index(&self) -> usize {
         let number = self.number.load(Ordering::Relaxed);
         if number != 0 {
@@ -156,24 +159,24 @@ impl<T: 'static> LocalKey<Cell<T>> {
 }
 
 impl<T: 'static> LocalKey<RefCell<T>> {
-    /// Passes the caller's value to `body`.
+    /// Calls `body` with a borrow of the caller's value.
     ///
     /// # Panics
-    /// As [`with`](Self::with), and when the value is borrowed mutably.
+    /// As [`with`](Self::with), and if the value is borrowed mutably.
     pub fn with_borrow<R>(&'static self, body: impl FnOnce(&T) -> R) -> R {
         self.with(|cell| body(&cell.borrow()))
     }
 
-    /// Passes the caller's value to `body`, which may change it.
+    /// Calls `body` with a mutable borrow of the caller's value.
     ///
     /// # Panics
-    /// As [`with`](Self::with), and when the value is borrowed.
+    /// As [`with`](Self::with), and if the value is borrowed.
     pub fn with_borrow_mut<R>(&'static self, body: impl FnOnce(&mut T) -> R) -> R {
         self.with(|cell| body(&mut cell.borrow_mut()))
     }
 }
 
-/// The value of the calling microprocess, whose record is `record`, at `index`.
+/// The value of the calling microprocess at `index`; `record` is the caller's.
 fn find<T: 'static>(record: &'static Record, index: usize) -> Option<Rc<T>> {
     let locals = record.locals.take()?;
     let value = locals.get(index).cloned().flatten();
@@ -181,7 +184,7 @@ fn find<T: 'static>(record: &'static Record, index: usize) -> Option<Rc<T>> {
     value?.downcast().ok()
 }
 
-/// Makes `value` that of the calling microprocess at `index`.
+/// Stores `value` as the calling microprocess's value at `index`.
 fn keep(record: &'static Record, index: usize, value: Rc<dyn Any>) {
     let mut locals = record.locals.take().unwrap_or_default();
     if locals.len() <= index {
@@ -191,7 +194,8 @@ fn keep(record: &'static Record, index: usize, value: Rc<dyn Any>) {
     record.locals.set(Some(locals));
 }
 
-/// Drops the values of the calling microprocess, which is about to end. What panics ends alone.
+/// Drops the values of the calling microprocess, which is about to end. If one panics while it is
+/// dropped, the others are dropped all the same.
 #[inline]
 pub(crate) fn end(record: &'static Record) {
     if let Some(locals) = record.locals.take() {
@@ -206,7 +210,7 @@ fn drop_all(record: &'static Record, first: Locals) {
         for value in left.into_iter().flatten() {
             drop(catch_unwind(AssertUnwindSafe(|| drop(value))));
         }
-        // Those that the destructors above made.
+        // Values that the destructors above have made.
         match record.locals.take() {
             Some(locals) => left = *locals,
             None => return,

@@ -1,4 +1,4 @@
-//! Handles to microprocesses, and what a microprocess does about itself.
+//! Handles to microprocesses, and the calls of a microprocess about itself.
 
 use core::fmt;
 use core::ptr;
@@ -14,7 +14,7 @@ use crate::processor::record::{ANYWHERE, Record, remote};
 use crate::processor::vp::attention;
 use crate::schedule::{self, mask};
 
-/// Names one microprocess, for as long as anybody likes.
+/// A handle to a microprocess. It may be kept after the microprocess has ended.
 ///
 /// ```
 /// # kyocho_microprocess::run(|| {
@@ -56,19 +56,19 @@ impl Microprocess {
     /// The caller.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     #[must_use]
     pub fn current() -> Self {
         Self::of(schedule::current())
     }
 
-    /// The caller, if it is a microprocess: kernel threads of no runtime are none.
+    /// The caller, if it is a microprocess; `None` on other kernel threads.
     #[must_use]
     pub fn try_current() -> Option<Self> {
         schedule::try_current().map(Self::of)
     }
 
-    /// Its number: no other microprocess of the runtime has or had it.
+    /// Its id, which no other microprocess of the address space has or had.
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
@@ -101,7 +101,8 @@ impl Microprocess {
         Priority::new(level).unwrap_or(Priority::LOWEST)
     }
 
-    /// The priority it runs at: its own, or one that it inherits from who waits for it; the lowest once it has ended.
+    /// The priority at which it runs: its own, or one that it inherits from its waiters. The lowest
+    /// once it has ended.
     #[must_use]
     pub fn effective_priority(&self) -> Priority {
         let section = mask();
@@ -110,21 +111,23 @@ impl Microprocess {
         Priority::new(level).unwrap_or(Priority::LOWEST)
     }
 
-    /// Changes its priority. A runnable one is queued anew, behind its new equals; a running one goes on if nothing else is more
-    /// urgent now. One that waits is queued anew where it waits. On another virtual processor that happens at its next scheduling point. As long as
-    /// others wait for it that are more urgent, it runs at their priority all the same.
+    /// Changes its priority. If it is runnable, it is queued anew, behind those of its new
+    /// priority. If it runs, it continues unless another one is more urgent now. If it waits, it is
+    /// queued anew where it waits. On another virtual processor this happens at the next scheduling
+    /// point. While more urgent microprocesses wait for it, it runs at their priority all the same.
     pub fn set_priority(&self, priority: Priority) {
         self.change(|record| record.ask_level(priority.level()));
     }
 
-    /// Changes what its user scheduler knows of it beyond its priority: see [`Builder::parameter`](crate::Builder::parameter).
+    /// Sets its parameter for the user scheduler: see
+    /// [`Builder::parameter`](crate::Builder::parameter).
     pub fn set_parameter(&self, parameter: u64) {
         self.change(|record| record.scheduling.set_parameter(parameter));
     }
 
-    /// Pins it to virtual processor `index`, or to none. It gets there at its next scheduling point; one that runs
-    /// without a call into the runtime is interrupted for it at the end of its time slice. A processor that does not exist, or not
-    /// any more, pins nobody.
+    /// Pins it to virtual processor `index`, or to none. It moves there at its next scheduling
+    /// point; if it makes no call into the runtime, at the end of its time slice. An index without
+    /// a running virtual processor has no effect.
     ///
     /// ```
     /// # kyocho_microprocess::Runtime::builder().virtual_processors(2).build().run(|| {
@@ -143,7 +146,7 @@ impl Microprocess {
         Some(self.record.pin()).filter(|&pin| pin != ANYWHERE && self.is_alive())
     }
 
-    /// Changed: notes what is asked for, and lets its virtual processor take it over.
+    /// Changed: stores what is asked for, and informs its virtual processor.
     fn change(&self, ask: impl FnOnce(&'static Record)) {
         let section = mask();
         if self.is_alive() {
@@ -160,7 +163,8 @@ impl Microprocess {
         section.leave();
     }
 
-    /// Ends its [`park`], or the next one if it is not parked. Any kernel thread may call it.
+    /// Ends its [`park`], or the next one if it is not parked. May be called from any kernel
+    /// thread.
     ///
     /// Does nothing once it has ended.
     pub fn unpark(&self) {
@@ -177,33 +181,34 @@ impl Microprocess {
         section.leave();
     }
 
-    /// A word that becomes non-zero when the scheduler wants the processor back: its time slice is over, or something more
-    /// urgent waits. Reset when the microprocess next gets the processor. Loading it is all a poll costs.
+    /// A word that becomes non-zero when the scheduler needs the virtual processor back: the time
+    /// slice is over, or a more urgent microprocess waits. It is cleared when the microprocess next
+    /// runs. Polling costs a single load.
     #[must_use]
     pub fn poll_word(&self) -> &AtomicU32 {
         &self.record.poll
     }
 
-    /// Whether the scheduler wants the processor back.
+    /// Whether the scheduler needs the virtual processor back.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.record.poll.load(Ordering::Relaxed) != 0
     }
 }
 
-/// Whether the caller is a microprocess without a stack, running a step.
+/// Whether the caller is a microprocess without a stack, in a step.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 #[must_use]
 pub fn is_stackless() -> bool {
     schedule::current().is_stackless.get()
 }
 
-/// The virtual processor that runs the caller, unless it moves meanwhile.
+/// The index of the caller's virtual processor, which may change at the next call.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 #[must_use]
 pub fn virtual_processor() -> usize {
     let section = mask();
@@ -212,27 +217,28 @@ pub fn virtual_processor() -> usize {
     index
 }
 
-/// Lets others of the caller's priority, and above, run first.
+/// Lets others of the caller's priority or above run first.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 #[inline]
 pub fn yield_now() {
     schedule::yield_now();
 }
 
-/// Waits for an [`unpark`](Microprocess::unpark); returns at once if that came already. May return without one.
+/// Waits for an [`unpark`](Microprocess::unpark); returns at once if one came already. May return
+/// without one.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn park() {
     schedule::park(None);
 }
 
-/// As [`park`], but not longer than `limit`.
+/// As [`park`], but at most for `limit`.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn park_timeout(limit: Duration) {
     schedule::park(Deadline::after(limit));
 }
@@ -240,11 +246,11 @@ pub fn park_timeout(limit: Duration) {
 /// Waits for `duration`. Other microprocesses run meanwhile.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn sleep(duration: Duration) {
     match Deadline::after(duration) {
         Some(deadline) => schedule::sleep_until(deadline),
-        // The clock never gets there.
+        // The end is past the clock's range.
         None => loop {
             park();
         },

@@ -1,6 +1,7 @@
-//! Orders to a microprocess from anywhere: that it ends, stands still, goes on, or ends its step.
+//! Orders to a microprocess from any thread: end, suspend, resume, or end the present step.
 //!
-//! What an order does to a microprocess in each of its states: [`orders`](crate::processor::orders).
+//! What an order does to a microprocess in each of its states:
+//! [`orders`](crate::processor::orders).
 
 use core::fmt;
 
@@ -24,14 +25,17 @@ impl fmt::Display for Gone {
 impl core::error::Error for Gone {}
 
 impl Microprocess {
-    /// Ends it, whatever it is doing.
+    /// Ends the microprocess, whatever it is doing.
     ///
-    /// It unwinds at its next kill point: where an operation of this crate that may wait begins, where it waits, at a
-    /// [`yield_now`](crate::yield_now). Destructors run; mutexes that it holds are poisoned; joining it returns [`Killed`](crate::Killed). A call that it sleeps
-    /// in is interrupted if the kernel can (`EINTR`), again and again until it is back; else it ends when the call returns. One that waits for a
-    /// [`scope`](crate::scope) takes the members with it. A loop that never calls this crate is taken off its virtual processor for good after some
-    /// eight time slices, and then its destructors do not run, unless it has called [`always_unwind`]. A stackless one is told by
-    /// [`Stackless::killed`](crate::Stackless::killed).
+    /// It unwinds at its next kill point: where an operation of this crate that may wait begins,
+    /// where it waits, or at a [`yield_now`](crate::yield_now). Destructors run; mutexes that it
+    /// holds are poisoned; joining it returns [`Killed`](crate::Killed). A system call in which it
+    /// sleeps is interrupted repeatedly until it returns (`EINTR`); if the kernel cannot interrupt
+    /// the call, the microprocess ends when the call returns. If it waits for the end of a
+    /// [`scope`](crate::scope), the members are killed, too. A loop that never calls this crate
+    /// loses its virtual processor for good after some eight time slices. Its destructors do not
+    /// run then. [`always_unwind`] prevents that. On a stackless microprocess,
+    /// [`Stackless::killed`](crate::Stackless::killed) is called.
     ///
     /// Returns at once, before it has ended. Any kernel thread may call it. Some 100 ns.
     ///
@@ -41,8 +45,10 @@ impl Microprocess {
         self.order(KILL, SUSPEND)
     }
 
-    /// Wants the step of one without a stack to end: [`is_wanted`](Self::is_wanted) says so, and a call that it sleeps in, or is about to sleep in,
-    /// is interrupted if the kernel can (`EINTR`), again and again until it is back. The next step has heard of it. Others do not notice.
+    /// Asks a stackless microprocess to end its step. [`is_wanted`](Self::is_wanted) returns `true`
+    /// from then on. A system call in which it sleeps, or is about to sleep, is interrupted
+    /// repeatedly until it returns (`EINTR`), if the kernel can interrupt it. The request ends when
+    /// the next step begins. It has no effect on stackful microprocesses.
     ///
     /// Returns at once. Any kernel thread may call it. Some 100 ns.
     ///
@@ -52,24 +58,26 @@ impl Microprocess {
         self.order(WANTED, 0)
     }
 
-    /// Whether it has been [killed](Self::kill) and does not know yet: it runs, and ends its wait, where it waits.
+    /// Whether it has been [killed](Self::kill) and the kill has not taken effect yet.
     #[must_use]
     pub fn is_condemned(&self) -> bool {
         let record = self.record();
         record.orders.is_killed() && record.id() == self.id()
     }
 
-    /// Whether it takes no steps with a stack of its own, and is in the one in which it is [told](crate::Stackless::killed) that it has been killed.
+    /// Whether it is stackless and now in the call of
+    /// [`Stackless::killed`](crate::Stackless::killed).
     #[must_use]
     pub fn is_being_killed(&self) -> bool {
         let record = self.record();
         record.orders.is_being_told() && record.id() == self.id()
     }
 
-    /// Makes it stand still until [`resume`](Self::resume): it counts as not runnable, and a wake that comes meanwhile is kept.
+    /// Suspends it until [`resume`](Self::resume). It is not runnable meanwhile, and a wake that
+    /// comes in that time is kept.
     ///
-    /// A microprocess that sleeps in the kernel stands still when it comes back; a stackless one, between two steps. While one is
-    /// suspended, nobody calls the rest a deadlock.
+    /// A microprocess that sleeps in the kernel is suspended when it returns; a stackless one is
+    /// suspended between two steps. While a microprocess is suspended, no deadlock is reported.
     ///
     /// # Errors
     /// It has ended.
@@ -77,7 +85,7 @@ impl Microprocess {
         self.order(SUSPEND, 0)
     }
 
-    /// Lets it go on after [`suspend`](Self::suspend); does nothing else.
+    /// Resumes it after [`suspend`](Self::suspend); has no other effect.
     ///
     /// # Errors
     /// It has ended.
@@ -91,7 +99,8 @@ impl Microprocess {
         if record.id() != self.id() {
             return Err(Gone);
         }
-        // As `set_priority`, but from a kernel thread of no runtime, which must not turn locks on for all.
+        // As `set_priority`, but the caller is a kernel thread outside any runtime, and must not
+        // turn locks on for all.
         record.ask_level(priority.level());
         record.post(remote::CHANGED);
         self.order(0, 0)
@@ -105,18 +114,20 @@ impl Microprocess {
             return Err(Gone);
         }
         record.post(remote::ORDERS);
-        // What runs may not look for a long time.
+        // The running microprocess may not check for a long time.
         record.home().shared().monitor.poke();
         Ok(())
     }
 }
 
-/// From now on the caller, where it is killed, ends by unwinding alone: it is never abandoned, however long it computes between two kill points.
+/// From now on a kill ends the caller only by unwinding. It is never abandoned, however long it
+/// computes between two kill points.
 ///
-/// For who holds, while it computes, what all others need, and whose way to the next kill point is bounded: a kill is put off until then.
+/// For microprocesses that hold something that all others need while they compute, and reach the
+/// next kill point in bounded time.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn always_unwind() {
     schedule::current().always_unwinds.set(true);
 }

@@ -1,4 +1,4 @@
-//! Microprocesses that may borrow from their creator.
+//! Microprocesses that may borrow from the code that creates them.
 #![expect(unsafe_code, reason = "promises that borrowing microprocesses end in time")]
 
 use core::{fmt, marker::PhantomData, panic::AssertUnwindSafe, ptr};
@@ -22,20 +22,20 @@ use crate::wait::sync::{
     wait_queue::WaitQueue,
 };
 
-/// What the microprocesses of a scope have in common. Lies in the frame of [`scope`].
+/// The common state of the microprocesses of a scope. Lies in the frame of [`scope`].
 #[derive(Debug)]
 struct Members {
     state: Guarded<State>,
-    /// One that nobody joined has panicked.
+    /// A member that was not joined has panicked.
     panicked: AtomicBool,
-    /// Whoever waits for them was killed, and they are.
+    /// The microprocess that waits for the members was killed, so they are killed, too.
     killed: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
     running: usize,
-    /// Whoever leaves the scope.
+    /// The microprocess that leaves the scope.
     waiters: WaitQueue,
 }
 
@@ -55,7 +55,7 @@ impl Members {
         }
     }
 
-    /// Waits until all have left.
+    /// Waits until all members have left.
     fn wait(&self) {
         loop {
             let state = self.state.enter();
@@ -66,16 +66,16 @@ impl Members {
             let reason = Reason { kind: Kind::Scope, object: ptr::from_ref(self).addr() };
             let outcome =
                 wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
-            // The last one to leave still holds the guard when it wakes us.
+            // The last member may still hold the guard.
             drop(self.state.enter());
             if outcome == Outcome::TimedOut {
-                // Killed. What members borrow must outlive them: they go first.
+                // Killed. The members go first, since what they borrow must outlive them.
                 self.kill();
             }
         }
     }
 
-    /// The calling microprocess becomes a member.
+    /// Makes the calling microprocess a member.
     fn join(&self) {
         let me = schedule::current();
         me.scope.store(ptr::from_ref(self).cast_mut().cast(), Ordering::SeqCst);
@@ -84,27 +84,28 @@ impl Members {
         }
     }
 
-    /// Kills all members; those that have not begun kill themselves.
+    /// Kills all members. Those that have not begun kill themselves when they begin.
     fn kill(&self) {
         self.killed.store(true, Ordering::SeqCst);
         let scope = ptr::from_ref(self).addr();
         for record in
             slot::all().filter(|record| record.scope.load(Ordering::SeqCst).addr() == scope)
         {
-            // Over meanwhile: as well.
+            // If it has ended meanwhile, there is nothing to do.
             let _over = Microprocess::of(record).kill();
         }
     }
 }
 
-/// Counts one that is a member from its creation on, whether it ever begins or not. The last of what it has to go.
+/// Counts one member, from its creation on, whether it ever begins or not. Dropped after everything
+/// else of the member.
 struct Membership<'scope> {
     members: &'scope Members,
     has_begun: bool,
 }
 
 impl Membership<'_> {
-    /// The calling microprocess begins as this member.
+    /// Called when the microprocess of this member begins.
     fn begin(&mut self) {
         self.has_begun = true;
         self.members.join();
@@ -120,7 +121,7 @@ impl Drop for Membership<'_> {
     }
 }
 
-/// A member that is to begin: killed before that, it drops what it was given in this order.
+/// A member that is to begin. If it is killed before that, its fields are dropped in this order.
 struct Member<'scope, F, T> {
     body: F,
     packet: Arc<Packet<'scope, T>>,
@@ -136,16 +137,17 @@ impl<T, F: FnOnce() -> T> Member<'_, F, T> {
             body()
         }));
         *packet.result.enter() = Some(result);
-        // What is borrowed ends with the scope: if nobody wants the result it goes first.
+        // What the result borrows ends with the scope: if the result is not wanted, it is dropped
+        // first.
         drop(packet);
         drop(membership);
     }
 }
 
-/// `record`, abandoned where it stands, leaves the scope that it is in, if it is in one.
+/// Removes `record`, abandoned while it ran, from its scope, if it is a member of one.
 pub(crate) fn leave_abandoned(record: &Record) {
     let members = record.scope.swap(ptr::null_mut(), Ordering::SeqCst).cast::<Members>();
-    // SAFETY: null, or the members of a scope that waits for this one to leave.
+    // SAFETY: null, or the members of a scope that waits for this record to leave.
     if let Some(members) = unsafe { members.as_ref() } {
         members.leave();
     }
@@ -164,8 +166,8 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// Runs `body`, which may create microprocesses that borrow what is around, and returns when all of
-/// them have ended; as [`std::thread::scope`].
+/// Runs `body`, which may create microprocesses that borrow local variables. Returns when all of
+/// them have ended, as [`std::thread::scope`] does.
 ///
 /// ```
 /// use kyocho_microprocess::{run, scope};
@@ -182,7 +184,7 @@ impl fmt::Debug for Scope<'_, '_> {
 /// ```
 ///
 /// # Panics
-/// `body` panicked, or a microprocess of the scope that nobody joined.
+/// `body` panicked, or a microprocess of the scope that was not joined did.
 pub fn scope<'env, F, T>(body: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -216,10 +218,10 @@ impl<'scope> Scope<'scope, '_> {
         self.spawn_with(Builder::new(), body).expect("memory for one more stack")
     }
 
-    /// Creates a microprocess with the name, priority and stack that `builder` says.
+    /// Creates a microprocess with the name, priority and stack of `builder`.
     ///
     /// # Errors
-    /// No memory for a stack.
+    /// There is no memory for a stack.
     pub fn spawn_with<F, T>(
         &'scope self,
         builder: Builder,
@@ -232,8 +234,8 @@ impl<'scope> Scope<'scope, '_> {
         let members = &self.members;
         let packet = Arc::new(Packet { result: Guarded::new(None), members });
         let member = Member { body, packet: Arc::clone(&packet), membership: members.enter() };
-        // SAFETY: the scope is not left before the membership is dropped, after which the microprocess
-        // touches nothing that it was given.
+        // SAFETY: the scope is not left before the membership is dropped, and after that the
+        // microprocess uses nothing that it borrowed.
         let handle = unsafe { builder.spawn_borrowing(move || member.run()) }?;
         Ok(ScopedJoinHandle { handle, packet })
     }
@@ -253,7 +255,7 @@ impl<T> Drop for Packet<'_, T> {
     }
 }
 
-/// The right to wait for a microprocess of a scope and to get its result.
+/// The right to wait for a microprocess of a scope and to take its result.
 pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<()>,
     packet: Arc<Packet<'scope, T>>,
@@ -269,10 +271,10 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Waits for the end of the microprocess.
     ///
     /// # Errors
-    /// It panicked: what it panicked with.
+    /// The payload, if it panicked.
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn join(self) -> std::thread::Result<T> {
         self.handle.join()?;
         let result = self.packet.result.enter().take();

@@ -1,10 +1,10 @@
-//! Creating microprocesses, their first and last moments, and waiting for their end.
+//! Creating microprocesses, their beginning and end, and joining them.
 //!
 //! ```text
 //!   spawn: slot ◄─ closure        entry: closure ─► frame, run, result ─► slot        join: slot ─► result
 //! ```
 //!
-//! Nothing is allocated on the way as long as closure and result are small: they lie in the microprocess's own slot.
+//! If closure and result are small, nothing is allocated: they lie in the microprocess's own slot.
 #![expect(unsafe_code, reason = "moves closures and results into stack slots")]
 
 use core::marker::PhantomData;
@@ -42,20 +42,21 @@ use stored::{drop_result, fits, put_result};
 /// ```
 ///
 /// # Panics
-/// The caller is no microprocess, or there is no memory for a stack: [`Builder::spawn`] returns that as an error.
+/// The caller is not a microprocess, or there is no memory for a stack: [`Builder::spawn`] returns
+/// that as an error.
 #[inline]
 pub fn spawn<F, T>(body: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    // SAFETY: closure and result own what they refer to.
+    // SAFETY: closure and result own everything that they refer to.
     unsafe { spawn_with(slot::NORMAL, None, None, Placement::ANY, body) }
         .expect("memory for one more stack")
 }
 
 /// # Safety
-/// The microprocess ends before what `body` and `T` borrow does.
+/// The microprocess ends before what `body` and `T` borrow.
 #[inline]
 unsafe fn spawn_with<F, T>(
     class: u8,
@@ -101,7 +102,7 @@ where
     Ok(JoinHandle { record, id, result: PhantomData })
 }
 
-/// Where a microprocess starts. Events are masked.
+/// The first function of a microprocess. Events are masked.
 unsafe extern "C" fn entry<F, T>(argument: usize) -> !
 where
     F: FnOnce() -> T + Send,
@@ -111,31 +112,34 @@ where
     // SAFETY: `furnish` passed the address of a record.
     let record = unsafe { &*record };
     instruments::begin(record);
-    // SAFETY: `furnish` put the closure there, and nobody else takes it.
+    // SAFETY: `furnish` stored the closure there, and only this code takes it.
     let body = unsafe { payload::<F>(record).read() };
-    // A panic ends the microprocess alone; what it shared is left as any panic leaves it. Killed before it began, it begins to unwind.
+    // A panic ends only this microprocess, and leaves shared state as any panic does. If it was
+    // killed before it began, it unwinds here.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         resume_at_point();
         body()
     }));
     record.is_ending.set(true);
     local::end(record);
-    // SAFETY: this is the microprocess, and the closure was moved out.
+    // SAFETY: this is the microprocess of the slot, and the closure was moved out.
     unsafe { put_result(record, outcome) };
     finish(record, drop_result::<T>)
 }
 
-/// Ends the calling microprocess at once, with `value` as its result: calls `last`, drops microprocess-local values, and is gone.
+/// Ends the calling microprocess at once, with `value` as its result. Calls `last` and drops
+/// microprocess-local values first.
 ///
-/// For interfaces such as C's, whose threads may end in the middle of a call. From here on nobody can kill it, so `last` runs
-/// to its end.
+/// For interfaces such as C's, whose threads may end in the middle of a call. From here on a kill
+/// has no effect, so `last` runs to its end.
 ///
 /// # Panics
-/// The caller is no microprocess, or one without a stack.
+/// The caller is not a microprocess, or has no stack.
 ///
 /// # Safety
-/// The microprocess was spawned with a closure that returns `T`. No value on its stack needs to be dropped, and nobody
-/// else refers to one: the frames are gone without a trace, as after `longjmp`.
+/// The microprocess was spawned with a closure that returns `T`. No value on its stack needs to be
+/// dropped, and there is no reference to one elsewhere: the frames disappear without unwinding, as
+/// after `longjmp`.
 pub unsafe fn exit<T: Send>(value: T, last: impl FnOnce()) -> ! {
     let me = schedule::current();
     assert!(!me.is_stackless.get(), "a microprocess without a stack ends by `Step::Done`");
@@ -143,12 +147,13 @@ pub unsafe fn exit<T: Send>(value: T, last: impl FnOnce()) -> ! {
     me.is_ending.set(true);
     last();
     local::end(me);
-    // SAFETY: this is the microprocess, whose closure was moved out when it started; `T` is the caller's promise.
+    // SAFETY: this is the microprocess of the slot, whose closure was moved out when it began. That
+    // the result is a `T` is the caller's promise.
     unsafe { put_result::<T>(me, Ok(value)) };
     finish(me, drop_result::<T>)
 }
 
-/// The last moments of the calling microprocess, whose result lies in its slot.
+/// The end of the calling microprocess, whose result is in its slot.
 fn finish(me: &'static Record, drop_result: fn(&'static Record)) -> ! {
     let mut section = mask();
     instruments::release(me);
@@ -163,20 +168,21 @@ fn finish(me: &'static Record, drop_result: fn(&'static Record)) -> ! {
     let vp = section.masked();
     me.state.set(State::Finished);
     if spin::is_needed() {
-        // A joiner elsewhere would recycle the stack we are on: the base finishes for us.
+        // A joiner on another virtual processor would recycle the present stack, so the base
+        // finishes the work.
         me.completion.finishing.set(true);
         me.completion.lock.release();
         vp.own().exiting.set(Some(me));
         schedule::leave_stack(me);
     }
     me.completion.lock.release();
-    // The joiner may recycle this stack, but not before it runs, which is after we have left it.
+    // The joiner may recycle this stack, but only when it runs, which is after the switch below.
     conclude(vp, me);
     switch_away(vp, me);
     unreachable!("a finished microprocess runs")
 }
 
-/// Marks `record` finished and wakes its joiner, or frees the slot if there will be none.
+/// Marks `record` finished and wakes its joiner, or frees the slot if there is no handle.
 #[inline]
 pub(crate) fn conclude(vp: Masked<'_>, record: &'static Record) {
     let completion = &record.completion;
@@ -194,13 +200,14 @@ pub(crate) fn conclude(vp: Masked<'_>, record: &'static Record) {
     }
 }
 
-/// Marks `record`, which runs on `vp`, ended where it stands, without a result: it never leaves its stack, which nobody gets.
+/// Marks `record`, which runs on `vp`, as ended without a result. It never leaves its stack, which
+/// is never reused.
 pub(crate) fn conclude_abandoned(vp: Masked<'_>, record: &'static Record) {
     record.state.set(State::Abandoned);
     let completion = &record.completion;
     completion.lock.acquire();
     completion.abandoned.set(true);
-    // Nobody may put its slot among the free ones.
+    // Its slot must not be freed.
     completion.detached.set(false);
     completion.lock.release();
     conclude(vp, record);

@@ -1,8 +1,9 @@
-//! Reading, writing and waiting on any descriptor: beneath [`File`](super::File), and for interfaces that have no types
-//! of ours, such as C's.
+//! Reading, writing and waiting on any descriptor. [`File`](super::File) uses these functions, and
+//! so do interfaces without the types of this crate, such as C's.
 //!
-//! The microprocess waits, its kernel thread does not. Descriptors should be in blocking mode: of others a ring takes no notice
-//! and waits, while plain calls answer [`WouldBlock`](io::ErrorKind::WouldBlock).
+//! The microprocess waits, its kernel thread does not. Descriptors should be in blocking mode. In
+//! non-blocking mode an operation through a ring waits all the same, while a plain call returns
+//! [`WouldBlock`](io::ErrorKind::WouldBlock).
 #![expect(unsafe_code, reason = "hands buffers to the kernel; borrows files of descriptors")]
 
 use core::{mem::ManuallyDrop, time::Duration};
@@ -18,31 +19,31 @@ pub use kyocho_sys::poll::Interest;
 
 use super::Operation;
 
-/// Stands for the file's own position, which reading and writing move.
+/// Means the file's own position, which reading and writing advance.
 pub(super) const AT_POSITION: u64 = u64::MAX;
 
-/// The most bytes one operation moves: the kernel's own limit, a page short of 2 GiB.
+/// The most bytes of one operation: the kernel's own limit, a page less than 2 GiB.
 const BYTES_MAX: usize = 0x7fff_f000;
 
-/// The most buffers one operation takes: the kernel's own limit.
+/// The most buffers of one operation: the kernel's own limit.
 const PARTS_MAX: usize = 1024;
 
 fn target(descriptor: BorrowedFd<'_>) -> types::Fd {
     types::Fd(descriptor.as_raw_fd())
 }
 
-/// `descriptor` as std's file, which it stays as long as the borrow.
+/// A view of `descriptor` as std's file, during the borrow.
 fn file(descriptor: BorrowedFd<'_>) -> ManuallyDrop<fs::File> {
-    // SAFETY: open as long as it is borrowed; `ManuallyDrop` keeps the file from closing it.
+    // SAFETY: it is open while it is borrowed. `ManuallyDrop` keeps the file from closing it.
     ManuallyDrop::new(unsafe { fs::File::from_raw_fd(descriptor.as_raw_fd()) })
 }
 
-/// The length of `buffer` as the kernel takes it; the rest is left for the next call.
+/// The length of `buffer` as the kernel accepts it; the rest is left for the next call.
 fn length(buffer: &[u8]) -> u32 {
     buffer.len().min(BYTES_MAX) as u32
 }
 
-/// Reads from the descriptor's position on; returns 0 at the end.
+/// Reads from the descriptor's position; returns 0 at the end.
 ///
 /// # Errors
 /// The kernel's.
@@ -50,7 +51,7 @@ pub fn read(descriptor: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
     read_at(descriptor, buffer, AT_POSITION)
 }
 
-/// Writes from the descriptor's position on; returns how much was written.
+/// Writes at the descriptor's position; returns how many bytes were written.
 ///
 /// # Errors
 /// The kernel's.
@@ -119,12 +120,12 @@ pub(super) fn write_vectored(descriptor: BorrowedFd<'_>, parts: &[IoSlice<'_>]) 
     unsafe { operation.perform(None) }
 }
 
-/// How much of a file is brought to its device.
+/// What is written to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Contents, and what is needed to find them.
+    /// The contents, and what is needed to find them.
     Data,
-    /// Everything the file system knows of it, too.
+    /// In addition, all metadata of the file system.
     All,
 }
 
@@ -147,7 +148,7 @@ pub(super) fn sync(descriptor: BorrowedFd<'_>, extent: Extent) -> Result<()> {
     unsafe { operation.perform(None) }.map(drop)
 }
 
-/// Waits until `descriptor` is ready or has failed, for at most `limit`.
+/// Waits until `descriptor` is ready or has failed, but at most for `limit`.
 ///
 /// # Errors
 /// The kernel's, and [`TimedOut`](io::ErrorKind::TimedOut).

@@ -1,4 +1,4 @@
-//! Files, and whatever else has a descriptor that can be read and written: pipes, terminals.
+//! Files, and other descriptors that can be read and written: pipes, terminals.
 #![expect(unsafe_code, reason = "borrows descriptors 0 to 2")]
 
 use core::{mem::ManuallyDrop, ops::Deref};
@@ -54,7 +54,7 @@ impl File {
         fs::File::create(path).map(Self::from)
     }
 
-    /// Opens a file as `options` say.
+    /// Opens a file with `options`.
     ///
     /// # Errors
     /// As [`std::fs::OpenOptions::open`].
@@ -62,7 +62,7 @@ impl File {
         options.open(path).map(Self::from)
     }
 
-    /// Reads from `offset` on; the position stays. Returns 0 at the end.
+    /// Reads from `offset` without changing the position. Returns 0 at the end.
     ///
     /// # Errors
     /// The kernel's.
@@ -70,7 +70,7 @@ impl File {
         descriptor::read_at(self.as_fd(), buffer, offset)
     }
 
-    /// Writes from `offset` on; the position stays. Returns how much was written.
+    /// Writes at `offset` without changing the position. Returns how many bytes were written.
     ///
     /// # Errors
     /// The kernel's.
@@ -78,7 +78,7 @@ impl File {
         descriptor::write_at(self.as_fd(), buffer, offset)
     }
 
-    /// Waits until what was written is on the device, with all that the file system knows of it.
+    /// Waits until what was written is on the device, with all metadata of the file system.
     ///
     /// # Errors
     /// The kernel's.
@@ -94,7 +94,7 @@ impl File {
         descriptor::sync(self.as_fd(), Extent::Data)
     }
 
-    /// Cuts the file, or fills it with zeros, to `bytes`.
+    /// Truncates the file to `bytes`, or extends it with zeros.
     ///
     /// # Errors
     /// As [`std::fs::File::set_len`].
@@ -102,7 +102,7 @@ impl File {
         self.inner.set_len(bytes)
     }
 
-    /// What the file system knows of it.
+    /// The file's metadata.
     ///
     /// # Errors
     /// As [`std::fs::File::metadata`].
@@ -217,7 +217,7 @@ impl AsFd for File {
     }
 }
 
-/// One of the three descriptors every process starts with; dropping it closes nothing.
+/// One of the three standard descriptors of a process; dropping it closes nothing.
 ///
 /// Not buffered: wrap it in [`std::io::BufReader`] to read lines.
 #[derive(Debug)]
@@ -227,7 +227,8 @@ pub struct Standard {
 
 impl Standard {
     fn new(descriptor: i32) -> Self {
-        // SAFETY: 0 to 2 stay open while the process runs, and `ManuallyDrop` keeps us from closing them.
+        // SAFETY: 0 to 2 stay open while the process runs, and `ManuallyDrop` keeps this from
+        // closing them.
         let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
         Self { file: ManuallyDrop::new(descriptor.into()) }
     }

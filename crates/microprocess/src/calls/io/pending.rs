@@ -7,10 +7,10 @@ use crate::processor::record::make_runnable_from;
 use crate::processor::record::{MicroprocessRef, Reason};
 use crate::schedule::guarded::{Guarded, WakeCause};
 
-/// Lies on its waiter's stack; the kernel knows its address as the operation's user data.
+/// Lies on its waiter's stack. The kernel has its address as the operation's user data.
 ///
-/// The waiter looks at the result under the guard whenever it runs again, and does not return
-/// without one. So whoever completes it is done with it when the guard is free.
+/// Whenever the waiter runs again it reads the result under the guard, and does not return without
+/// one. So the completer no longer uses this value once the guard is free.
 pub(crate) struct Pending {
     who: MicroprocessRef,
     state: Guarded<State>,
@@ -19,7 +19,7 @@ pub(crate) struct Pending {
 #[derive(Clone, Copy, Debug)]
 struct State {
     parked: bool,
-    /// As the kernel reports it: a count, or a negated error number.
+    /// As the kernel reports it: a count, or a negative error number.
     result: Option<i32>,
 }
 
@@ -36,7 +36,7 @@ impl Pending {
         Self { who: MicroprocessRef::current(), state: Guarded::new(state) }
     }
 
-    /// Notes the result and makes the waiter runnable, if it waits.
+    /// Stores the result and makes the waiter runnable, if it waits.
     pub(super) fn complete(&self, result: i32) {
         let mut state = self.state.enter();
         state.result = Some(result);

@@ -1,17 +1,21 @@
-//! Where the events of sources of input and output are taken.
+//! Which virtual processor takes the events of a source of input and output.
 //!
 //! ```text
-//!   Route::Caller   where whoever does the operation happens to run
-//!   Route::To(k)    on virtual processor k: one that waits for the source goes there, and goes on there when it is woken
-//!   Route::Spread   on each virtual processor in turn, an operation at a time
+//!   Route::Caller   on the virtual processor of the caller
+//!   Route::To(k)    on virtual processor k: a microprocess moves there to wait for the source, and is woken there
+//!   Route::Spread   on each virtual processor in turn, for one operation each
 //! ```
-//! An operation is begun on the ring of one virtual processor, completes there, and wakes there. So its route decides which processor is
-//! interrupted for a source and whose cache its data comes to. A route is changed while others use the source: what is in flight ends where
-//! it was begun. A timer is where its sleeper is: pin that one ([`Microprocess::set_virtual_processor`]).
+//! An operation begins on the ring of one virtual processor, completes there, and wakes its waiter
+//! there. So the route decides which virtual processor is interrupted for a source, and whose cache
+//! receives the data. A route may change while the source is in use: operations in flight complete
+//! where they began. A timer belongs to its sleeper's virtual processor, so pin the sleeper
+//! ([`Microprocess::set_virtual_processor`]).
 //!
-//! How many events each took: `completed` and `timers` of [`Statistics`](crate::Statistics), by virtual processor in `kyocho ps --json`.
+//! The number of events that each virtual processor took is in `completed` and `timers` of
+//! [`Statistics`](crate::Statistics), and in `kyocho ps --json`.
 //!
-//! Source: Paper 2 dispatches the interrupts of each driver to one processor or to all in turn; here a source is a descriptor.
+//! Source: Paper 2 dispatches the interrupts of each driver to one processor or to all in turn;
+//! here a source is a descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -24,23 +28,23 @@ use crate::thread::microprocess::Microprocess;
 /// Which virtual processor takes the events of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Route {
-    /// The one on which whoever waits runs.
+    /// The virtual processor of the microprocess that waits.
     #[default]
     Caller,
-    /// The one of this number.
+    /// The virtual processor with this index.
     To(usize),
-    /// Each in turn.
+    /// Each virtual processor in turn.
     Spread,
 }
 
-/// Descriptors that can be routed: those below. Untouched, the table takes no memory.
+/// Only descriptors below this number can be routed. Unused parts of the table take no memory.
 const DESCRIPTORS_MAX: usize = 1 << 16;
 const CALLER: usize = 0;
 const SPREAD: usize = usize::MAX;
 
 static ROUTES: [AtomicUsize; DESCRIPTORS_MAX] =
     [const { AtomicUsize::new(CALLER) }; DESCRIPTORS_MAX];
-/// Where the next operation of those that are spread goes.
+/// Which virtual processor is next for sources that are spread.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 impl Route {
@@ -60,8 +64,8 @@ impl Route {
         }
     }
 
-    /// Goes where the route leads, until what is returned is dropped. Whoever is pinned stays, and so does who is on no virtual
-    /// processor, or on a kernel thread that it must not leave.
+    /// Moves the caller to where the route leads, until the result is dropped. A pinned caller
+    /// stays; so does one outside any runtime, or on a kernel thread that it must not leave.
     #[inline]
     pub(crate) fn follow(self) -> Option<Visit> {
         match self {
@@ -72,7 +76,7 @@ impl Route {
     }
 }
 
-/// A stay on the virtual processor of a source, for one operation.
+/// A visit to the virtual processor of a source, for one operation.
 #[derive(Debug)]
 pub(crate) struct Visit(Microprocess);
 
@@ -99,7 +103,8 @@ impl Drop for Visit {
     }
 }
 
-/// Routes the events of `source` from now on, until it is routed anew or its number is that of another source.
+/// Routes the events of `source` from now on, until it is routed anew or its descriptor number is
+/// reused.
 ///
 /// ```
 /// # kyocho_microprocess::Runtime::builder().virtual_processors(2).build().run(|| {
@@ -115,10 +120,11 @@ impl Drop for Visit {
 /// ```
 ///
 /// # Errors
-/// No such virtual processor runs, or the descriptor is 65,536 or more ([`InvalidInput`](io::ErrorKind::InvalidInput)).
+/// No such virtual processor runs, or the descriptor number is 65,536 or more
+/// ([`InvalidInput`](io::ErrorKind::InvalidInput)).
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn route(source: impl AsFd, route: Route) -> io::Result<()> {
     let number = source.as_fd().as_raw_fd();
     let count = running();
@@ -144,7 +150,7 @@ pub fn route_of(source: impl AsFd) -> Route {
     of(source.as_fd().as_raw_fd())
 }
 
-/// How many virtual processors run.
+/// How many virtual processors run microprocesses.
 fn running() -> usize {
     let section = mask();
     let shared = section.vp.shared();
@@ -161,7 +167,7 @@ pub(super) fn of(number: RawFd) -> Route {
     Route::from_word(place(number).map_or(CALLER, |place| place.load(Ordering::Relaxed)))
 }
 
-/// The number of `source` is that of a new one.
+/// Called when the descriptor number of `source` belongs to a new source.
 pub(crate) fn forget(source: impl AsFd) {
     if let Some(place) = place(source.as_fd().as_raw_fd()) {
         place.store(CALLER, Ordering::Relaxed);

@@ -16,7 +16,7 @@ use crate::yield_now;
 use crate::{scope, spawn};
 use kyocho_sys::skip::skip;
 
-/// A pipe whose ends wait as microprocesses do.
+/// A pipe with asynchronous ends: microprocesses wait, kernel threads do not.
 fn pipe() -> (File, File) {
     let (reader, writer) = std::io::pipe().unwrap();
     (reader.into(), writer.into())
@@ -139,7 +139,7 @@ fn operation_that_the_kernel_gave_up_unasked_is_done_again() {
             byte[0]
         });
         yield_now();
-        // As when the kernel thread that submitted it exits.
+        // As when the kernel thread that submitted the operation exits.
         let Some(port) = ring::of_caller() else { return };
         assert!(port.is_pending());
         port.cancel_all();
@@ -204,7 +204,7 @@ fn file_is_cut_extended_and_written_from_several_buffers() {
         let mut log = File::open_with(&append, &path).unwrap();
         log.write_all(b"end").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"one two\0\0end");
-        // Not open for that.
+        // Not open for reading.
         assert!(log.read(&mut head).is_err());
         std::fs::remove_file(&path).unwrap();
     });
@@ -243,7 +243,8 @@ fn completed() -> [u64; 2] {
     [0, 1].map(|index| vps[index].counters.completed.get())
 }
 
-/// Reads eight bytes, one at a time; where that completed.
+/// Reads eight bytes, one at a time; returns on which virtual processors these operations
+/// completed.
 fn read_eight(reader: &mut File, writer: &mut std::io::PipeWriter) -> [u64; 2] {
     let before = completed();
     for _ in 0..8 {
@@ -270,13 +271,13 @@ fn events_are_taken_where_their_source_is_routed() {
         }
         let me = Microprocess::current();
         assert_eq!(me.pinned_to(), None);
-        // Who is pinned stays.
+        // A pinned microprocess stays.
         me.set_virtual_processor(Some(0));
         route(&reader, Route::To(1)).unwrap();
         assert_eq!(read_eight(&mut reader, &mut writer), [8, 0]);
         assert_eq!(me.pinned_to(), Some(0));
         drop(reader);
-        // The next source of that number is another.
+        // The next source with that descriptor number is a new one.
         let (reader, _writer) = pipe();
         assert_eq!(route_of(&reader), Route::Caller);
         let refused = route(&reader, Route::To(2)).unwrap_err();

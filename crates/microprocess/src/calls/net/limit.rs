@@ -1,11 +1,11 @@
-//! A time limit that can be changed while others use it.
+//! A time limit that can be changed while it is in use.
 
 use core::time::Duration;
 use std::io::{ErrorKind, Result};
 
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 
-/// Nanoseconds; 0 stands for none.
+/// Nanoseconds; 0 means no limit.
 #[derive(Debug, Default)]
 pub(super) struct Limit(AtomicU64);
 

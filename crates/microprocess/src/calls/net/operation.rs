@@ -1,7 +1,8 @@
-//! The operations of sockets, on any descriptor of one: for interfaces that have no types of ours, such as C's.
+//! Socket operations on any descriptor, for interfaces without the types of this crate, such as
+//! C's.
 //!
-//! The microprocess waits, its kernel thread does not; `limit` ends a wait with
-//! [`ErrorKind::TimedOut`](std::io::ErrorKind::TimedOut), and nothing has happened then.
+//! The microprocess waits, its kernel thread does not. `limit` ends a wait with
+//! [`ErrorKind::TimedOut`](std::io::ErrorKind::TimedOut), without effect.
 #![expect(unsafe_code, reason = "hands buffers and addresses to the kernel")]
 
 use core::{mem::MaybeUninit, time::Duration};
@@ -16,10 +17,10 @@ use socket2::{MaybeUninitSlice, SockAddr, SockAddrStorage, SockRef};
 
 use crate::calls::io::Operation;
 
-/// The most bytes one operation moves, as for files.
+/// The most bytes of one operation, as for files.
 const BYTES_MAX: usize = 0x7fff_f000;
 
-/// The most buffers one operation takes: the kernel's own limit.
+/// The most buffers of one operation: the kernel's own limit.
 const PARTS_MAX: usize = 1024;
 
 fn target(socket: BorrowedFd<'_>) -> types::Fd {
@@ -44,7 +45,8 @@ pub fn connect(socket: BorrowedFd<'_>, address: &SockAddr, limit: Option<Duratio
     unsafe { operation.perform(limit) }.map(drop)
 }
 
-/// Accepts a connection on `socket`, which listens. Programs that the process executes do not inherit it.
+/// Accepts a connection on `socket`, which listens. The connection is not inherited by programs
+/// that the process executes.
 ///
 /// # Errors
 /// The kernel's.
@@ -63,7 +65,7 @@ pub fn accept(socket: BorrowedFd<'_>, limit: Option<Duration>) -> Result<OwnedFd
     };
     // SAFETY: the entry points to nothing.
     let descriptor = unsafe { operation.perform(limit) }?;
-    // SAFETY: the kernel just made it for us.
+    // SAFETY: the kernel has just made it for this caller.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
@@ -88,7 +90,8 @@ pub fn receive(
     unsafe { operation.perform(limit) }
 }
 
-/// Sends from `buffer`, with `flags` as `send` takes them. A peer that is gone is an error, not a signal.
+/// Sends from `buffer`, with `flags` as `send` takes them. If the peer has closed the connection,
+/// the result is an error, not a signal.
 ///
 /// # Errors
 /// The kernel's.
@@ -111,7 +114,7 @@ pub fn send(
     unsafe { operation.perform(limit) }
 }
 
-/// Receives into `parts`, one after the other, and tells who sent it.
+/// Receives into `parts`, one after the other; also returns the sender's address.
 ///
 /// # Errors
 /// The kernel's.
@@ -150,7 +153,8 @@ pub fn receive_from(
     Ok((count, sender))
 }
 
-/// Sends `parts`, one after the other, to `address`, or to the peer. A peer that is gone is an error, not a signal.
+/// Sends `parts`, one after the other, to `address`, or to the peer. If the peer has closed the
+/// connection, the result is an error, not a signal.
 ///
 /// # Errors
 /// The kernel's.
@@ -188,20 +192,20 @@ pub fn send_to(
     unsafe { operation.perform(limit) }
 }
 
-/// A message header without anything.
+/// An empty message header.
 fn empty_header() -> libc::msghdr {
-    // SAFETY: a header of zeros is one without name, parts and control data.
+    // SAFETY: a header of zeros is valid: without name, parts and control data.
     unsafe { core::mem::zeroed() }
 }
 
-/// The length of `buffer` as the kernel takes it; the rest is left for the next call.
+/// The length of `buffer` as the kernel accepts it; the rest is left for the next call.
 fn length(buffer: &[u8]) -> u32 {
     buffer.len().min(BYTES_MAX) as u32
 }
 
-/// A buffer as `socket2` takes it.
+/// A buffer in the form that `socket2` takes.
 fn uninit(buffer: &mut [u8]) -> &mut [MaybeUninit<u8>] {
     let (address, bytes) = (buffer.as_mut_ptr(), buffer.len());
-    // SAFETY: the same memory; `socket2` writes initialised bytes only.
+    // SAFETY: the same memory; `socket2` writes only initialised bytes.
     unsafe { core::slice::from_raw_parts_mut(address.cast(), bytes) }
 }

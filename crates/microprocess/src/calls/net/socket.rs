@@ -1,4 +1,4 @@
-//! What all kinds of socket have in common: the operations, and two time limits.
+//! The common part of all kinds of socket: the operations, and two time limits.
 
 use core::time::Duration;
 use std::{
@@ -57,7 +57,7 @@ impl Socket {
         operation::send(self.as_fd(), buffer, 0, self.write_limit.get())
     }
 
-    /// Receives a datagram and tells who sent it.
+    /// Receives a datagram and its sender's address.
     pub(super) fn receive_from(&self, buffer: &mut [u8], flags: i32) -> Result<(usize, SockAddr)> {
         let part = IoSliceMut::new(buffer);
         operation::receive_from(self.as_fd(), &mut [part], flags, self.read_limit.get())

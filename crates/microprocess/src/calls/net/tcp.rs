@@ -11,7 +11,7 @@ use socket2::{Domain, SockAddr, Type};
 
 use super::socket::Socket;
 
-/// Connections that wait to be accepted, as in std.
+/// The most connections that may wait to be accepted, as in std.
 const BACKLOG: i32 = 128;
 
 /// Calls `attempt` for each of the addresses until one succeeds.
@@ -29,7 +29,7 @@ pub(super) fn first_of<T>(
     Err(failure)
 }
 
-/// An address of the internet, as sockets report theirs.
+/// An internet address, converted from the form that sockets report.
 pub(super) fn internet(address: &SockAddr) -> Result<SocketAddr> {
     address.as_socket().ok_or_else(|| ErrorKind::InvalidData.into())
 }
@@ -41,7 +41,7 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Listens on the first of `addresses` that can be had; port 0 stands for any free one.
+    /// Listens on the first of `addresses` that is available; port 0 means any free port.
     ///
     /// # Errors
     /// The kernel's, for the last address.
@@ -66,12 +66,12 @@ impl TcpListener {
         Ok((stream, peer))
     }
 
-    /// The connections to come; never ends.
+    /// An iterator over incoming connections; never ends.
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming { listener: self }
     }
 
-    /// The address it listens on.
+    /// The address on which it listens.
     ///
     /// # Errors
     /// The kernel's.
@@ -109,7 +109,7 @@ pub struct TcpStream {
 }
 
 impl TcpStream {
-    /// Connects to the first of `addresses` that answers.
+    /// Connects to the first of `addresses` that accepts.
     ///
     /// # Errors
     /// The kernel's, for the last address.
@@ -117,7 +117,7 @@ impl TcpStream {
         first_of(addresses, |address| Self::connect_within(address, None))
     }
 
-    /// Connects, waiting for at most `limit`.
+    /// Connects; waits for at most `limit`.
     ///
     /// # Errors
     /// The kernel's, and [`ErrorKind::TimedOut`].
@@ -131,7 +131,7 @@ impl TcpStream {
         Ok(Self { socket })
     }
 
-    /// The other end's address.
+    /// The address of the other end.
     ///
     /// # Errors
     /// The kernel's.
@@ -139,7 +139,7 @@ impl TcpStream {
         internet(&self.socket.options().peer_addr()?)
     }
 
-    /// This end's address.
+    /// The address of this end.
     ///
     /// # Errors
     /// The kernel's.
@@ -147,7 +147,7 @@ impl TcpStream {
         internet(&self.socket.options().local_addr()?)
     }
 
-    /// Ends one or both directions; whoever waits on them is told.
+    /// Shuts down one or both directions, which ends waits for them.
     ///
     /// # Errors
     /// The kernel's.
@@ -155,7 +155,7 @@ impl TcpStream {
         self.socket.options().shutdown(how)
     }
 
-    /// Sends small pieces at once (`TCP_NODELAY`).
+    /// Sends small segments at once (`TCP_NODELAY`).
     ///
     /// # Errors
     /// The kernel's.
@@ -163,7 +163,7 @@ impl TcpStream {
         self.socket.options().set_tcp_nodelay(nodelay)
     }
 
-    /// Whether small pieces are sent at once.
+    /// Whether small segments are sent at once.
     ///
     /// # Errors
     /// The kernel's.
@@ -171,7 +171,7 @@ impl TcpStream {
         self.socket.options().tcp_nodelay()
     }
 
-    /// Reads without taking: the next read gets the same bytes.
+    /// Reads without consuming: the next read returns the same bytes.
     ///
     /// # Errors
     /// The kernel's.
@@ -180,7 +180,7 @@ impl TcpStream {
     }
 }
 
-/// Time limits of whatever waits to receive and to send.
+/// The time limits of operations that receive or send.
 macro_rules! limits {
     ($socket:ty) => {
         impl $socket {
@@ -192,7 +192,7 @@ macro_rules! limits {
                 self.socket.read_limit.set(limit)
             }
 
-            /// How long a receive or read waits at most.
+            /// The time limit of a receive or read.
             #[must_use]
             pub fn read_timeout(&self) -> Option<Duration> {
                 self.socket.read_limit.get()
@@ -206,7 +206,7 @@ macro_rules! limits {
                 self.socket.write_limit.set(limit)
             }
 
-            /// How long a send or write waits at most.
+            /// The time limit of a send or write.
             #[must_use]
             pub fn write_timeout(&self) -> Option<Duration> {
                 self.socket.write_limit.get()
@@ -275,8 +275,9 @@ macro_rules! stream {
 macro_rules! descriptor {
     ($socket:ty, $of_std:ty) => {
         impl $socket {
-            /// Another handle to the same socket, with the same time limits: one end may be read by one microprocess and
-            /// written by another, which `&` of one handle does as well.
+            /// Another handle to the same socket, with the same time limits. It lets one
+            /// microprocess read while another one writes; two `&` references to one handle do as
+            /// well.
             ///
             /// # Errors
             /// The kernel's.
@@ -284,7 +285,7 @@ macro_rules! descriptor {
                 Ok(Self { socket: self.socket.try_clone()? })
             }
 
-            /// The error that is pending on the socket, taken off it.
+            /// Takes the pending error of the socket.
             ///
             /// # Errors
             /// The kernel's.
@@ -300,7 +301,7 @@ macro_rules! descriptor {
         }
 
         impl From<$of_std> for $socket {
-            /// Takes the socket over; it should be in blocking mode.
+            /// Takes over the socket, which should be in blocking mode.
             fn from(socket: $of_std) -> Self {
                 Self::from(OwnedFd::from(socket))
             }

@@ -1,4 +1,5 @@
-//! Sockets: bytes arrive, limits end waits without effect, nobody holds up others.
+//! Sockets: bytes arrive, time limits end waits without effect, and no wait delays other
+//! microprocesses.
 #![expect(
     clippy::excessive_nesting,
     reason = "a scenario nests: runtime, scope, microprocess, loop"
@@ -171,7 +172,7 @@ fn one_end_is_read_and_written_at_once_and_limits_go_with_its_clones() {
         (&one).write_all(b"x").unwrap();
         (&other).write_all(b"y").unwrap();
         assert_eq!(reader.join().unwrap(), b'y');
-        // Nobody reads: at some point a write has no room.
+        // Nothing is read, so in the end a write has no room.
         let error = (0..10_000).find_map(|_| (&one).write_all(&[0; 4096]).err()).unwrap();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
     });
@@ -208,7 +209,7 @@ fn datagram_that_nobody_takes_is_refused() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(gone).unwrap();
         socket.send(b"anybody?").unwrap();
-        // The answer of the host's own network comes at once, and is told to the next call.
+        // On the loopback interface the answer comes at once, and the next call returns it.
         assert_eq!(socket.recv(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     });
 }

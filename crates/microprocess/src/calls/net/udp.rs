@@ -17,14 +17,14 @@ use super::{
     tcp::{descriptor, first_of, internet, limits},
 };
 
-/// A socket for datagrams, as [`std::net::UdpSocket`].
+/// A datagram socket, as [`std::net::UdpSocket`].
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: Socket,
 }
 
 impl UdpSocket {
-    /// Takes the first of `addresses` that can be had; port 0 stands for any free one.
+    /// Binds to the first of `addresses` that is available; port 0 means any free port.
     ///
     /// # Errors
     /// The kernel's, for the last address.
@@ -36,7 +36,7 @@ impl UdpSocket {
         })
     }
 
-    /// Waits for a datagram; what does not fit into `buffer` is lost.
+    /// Waits for a datagram; the part that does not fit into `buffer` is lost.
     ///
     /// # Errors
     /// The kernel's, and [`TimedOut`](std::io::ErrorKind::TimedOut).
@@ -45,7 +45,7 @@ impl UdpSocket {
         Ok((count, internet(&sender)?))
     }
 
-    /// As [`recv_from`](Self::recv_from), without taking the datagram.
+    /// As [`recv_from`](Self::recv_from), without consuming the datagram.
     ///
     /// # Errors
     /// As there.
@@ -62,7 +62,8 @@ impl UdpSocket {
         first_of(addresses, |address| self.socket.send_to(buffer, &address.into()))
     }
 
-    /// Fixes the peer: [`send`](Self::send) and [`recv`](Self::recv) deal with it alone.
+    /// Sets the peer. From then on [`send`](Self::send) and [`recv`](Self::recv) exchange datagrams
+    /// only with it.
     ///
     /// # Errors
     /// The kernel's, for the last address.
@@ -70,7 +71,7 @@ impl UdpSocket {
         first_of(addresses, |address| self.socket.connect(&address.into(), None))
     }
 
-    /// Waits for a datagram of the peer.
+    /// Waits for a datagram from the peer.
     ///
     /// # Errors
     /// The kernel's, and [`TimedOut`](std::io::ErrorKind::TimedOut).
@@ -78,7 +79,7 @@ impl UdpSocket {
         self.socket.receive(buffer, 0)
     }
 
-    /// As [`recv`](Self::recv), without taking the datagram.
+    /// As [`recv`](Self::recv), without consuming the datagram.
     ///
     /// # Errors
     /// As there.
@@ -102,7 +103,7 @@ impl UdpSocket {
         internet(&self.socket.options().local_addr()?)
     }
 
-    /// The peer's address, once it is fixed.
+    /// The peer's address, once it is set.
     ///
     /// # Errors
     /// The kernel's.
@@ -110,7 +111,7 @@ impl UdpSocket {
         internet(&self.socket.options().peer_addr()?)
     }
 
-    /// Lets datagrams go to broadcast addresses.
+    /// Permits sending datagrams to broadcast addresses.
     ///
     /// # Errors
     /// The kernel's.
@@ -118,7 +119,8 @@ impl UdpSocket {
         self.socket.options().set_broadcast(broadcast)
     }
 
-    /// Receives what is sent to `group`, on the interface with the address `interface`; unspecified stands for any.
+    /// Receives what is sent to `group`, on the interface with the address `interface`; unspecified
+    /// means any.
     ///
     /// # Errors
     /// The kernel's.
@@ -126,7 +128,7 @@ impl UdpSocket {
         self.socket.options().join_multicast_v4(group, interface)
     }
 
-    /// Receives what is sent to `group`, on the interface of this number; 0 stands for any.
+    /// Receives what is sent to `group`, on the interface with this number; 0 means any.
     ///
     /// # Errors
     /// The kernel's.

@@ -1,4 +1,4 @@
-//! Sockets of this machine, named by paths.
+//! Sockets within this machine, named by paths.
 
 use core::time::Duration;
 use std::{
@@ -16,11 +16,11 @@ use super::{
     tcp::{descriptor, limits, stream},
 };
 
-/// Connections that wait to be accepted, as in std.
+/// The most connections that may wait to be accepted, as in std.
 const BACKLOG: i32 = 128;
 
-/// An address of this machine, as sockets report theirs: a path, an abstract name, or none, which datagrams tell by no address
-/// at all.
+/// A local address, converted from the form that sockets report: a path, an abstract name, or none.
+/// Datagrams of unnamed sockets have no address at all.
 fn local(address: &SockAddr) -> Result<SocketAddr> {
     if address.is_unnamed() || address.len() == 0 {
         // The address of a socket without a name.
@@ -56,12 +56,12 @@ impl UnixListener {
         Ok(UnixStream { socket: self.socket.accept()? })
     }
 
-    /// The connections to come; never ends.
+    /// An iterator over incoming connections; never ends.
     pub fn incoming(&self) -> impl Iterator<Item = Result<UnixStream>> + '_ {
         core::iter::repeat_with(|| self.accept())
     }
 
-    /// The address it listens on.
+    /// The address on which it listens.
     ///
     /// # Errors
     /// The kernel's.
@@ -104,7 +104,7 @@ impl UnixStream {
         Ok((one.into(), other.into()))
     }
 
-    /// Ends one or both directions; whoever waits on them is told.
+    /// Shuts down one or both directions, which ends waits for them.
     ///
     /// # Errors
     /// The kernel's.
@@ -112,7 +112,7 @@ impl UnixStream {
         self.socket.options().shutdown(how)
     }
 
-    /// The other end's address.
+    /// The address of the other end.
     ///
     /// # Errors
     /// The kernel's.
@@ -120,7 +120,7 @@ impl UnixStream {
         local(&self.socket.options().peer_addr()?)
     }
 
-    /// This end's address.
+    /// The address of this end.
     ///
     /// # Errors
     /// The kernel's.
@@ -129,7 +129,7 @@ impl UnixStream {
     }
 }
 
-/// A socket for datagrams within this machine, as [`std::os::unix::net::UnixDatagram`].
+/// A datagram socket within this machine, as [`std::os::unix::net::UnixDatagram`].
 ///
 /// ```
 /// # kyocho_microprocess::run(|| {
@@ -156,7 +156,7 @@ impl UnixDatagram {
         Ok(socket)
     }
 
-    /// A socket without a name: it can send, and receive once it is one of a pair.
+    /// A socket without a name. It can send, and can receive if it is one of a pair.
     ///
     /// # Errors
     /// The kernel's.
@@ -173,7 +173,7 @@ impl UnixDatagram {
         Ok((one.into(), other.into()))
     }
 
-    /// Fixes the peer: [`send`](Self::send) goes to it.
+    /// Sets the peer, to which [`send`](Self::send) then sends.
     ///
     /// # Errors
     /// The kernel's.
@@ -197,7 +197,7 @@ impl UnixDatagram {
         self.socket.send_to(buffer, &SockAddr::unix(path)?)
     }
 
-    /// Waits for a datagram; what does not fit into `buffer` is lost.
+    /// Waits for a datagram; the part that does not fit into `buffer` is lost.
     ///
     /// # Errors
     /// The kernel's, and [`TimedOut`](std::io::ErrorKind::TimedOut).
@@ -205,7 +205,7 @@ impl UnixDatagram {
         self.socket.receive(buffer, 0)
     }
 
-    /// As [`recv`](Self::recv), and tells who sent it.
+    /// As [`recv`](Self::recv), and returns the sender's address.
     ///
     /// # Errors
     /// As there.

@@ -1,4 +1,4 @@
-//! Asking other address spaces: what `kyocho ps`, `top` and `kill` are made of.
+//! Requests to other address spaces, for `kyocho ps`, `top` and `kill`.
 //!
 //! Plain blocking calls with a time limit, for kernel threads and microprocesses alike.
 
@@ -13,7 +13,7 @@ use kyocho_sys::directory;
 use super::protocol::{REPLY_BYTES_MAX, Reply, Request, to_line};
 use super::server::path_of;
 
-/// How long an address space may take to answer. It needs no virtual processor to do so.
+/// How long an address space may take to answer. It needs no virtual processor for that.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection to the control socket of one address space.
@@ -27,7 +27,7 @@ impl Client {
     /// Connects to the address space of `process`.
     ///
     /// # Errors
-    /// `NotFound`: it serves no control socket to this user. Else the host's.
+    /// `NotFound`: it serves no control socket to this user. Otherwise the host's.
     pub fn connect(process: u32) -> io::Result<Self> {
         Self::connect_in(&directory::of_user()?, process)
     }
@@ -36,7 +36,7 @@ impl Client {
         let path = path_of(directory, process);
         let stream = UnixStream::connect(&path).map_err(|error| {
             if error.kind() == io::ErrorKind::ConnectionRefused {
-                // Its process ended without taking it away.
+                // A dead process has left the socket behind.
                 let _taken = fs::remove_file(&path);
             }
             let why = format!("process {process} serves no control socket here ({error})");
@@ -47,16 +47,17 @@ impl Client {
         Ok(Self { process, reader: BufReader::new(stream) })
     }
 
-    /// The number of the process it is connected to.
+    /// The number of the process to which it is connected.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the reply.
     ///
     /// # Errors
-    /// The address space refuses or cannot (`Other`, with its words), or has ended.
+    /// `Other`, with the message of the address space, if it refuses or fails; the host's, if it
+    /// has ended.
     pub fn ask(&mut self, request: &Request) -> io::Result<Reply> {
         let mut line = to_line(request).map_err(io::Error::other)?;
         line.push('\n');
@@ -75,7 +76,8 @@ impl Client {
     }
 }
 
-/// The processes of this user that serve a control socket, but for the calling one; in ascending order.
+/// The processes of this user that serve a control socket, except the calling one, in ascending
+/// order.
 ///
 /// # Errors
 /// The directory cannot be read.

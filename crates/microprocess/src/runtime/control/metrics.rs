@@ -1,14 +1,14 @@
-//! Counters as Prometheus reads them: its text format, version 0.0.4.
+//! Counters in Prometheus' text format, version 0.0.4.
 
 use core::fmt::Write;
 
 use super::snapshot::Snapshot;
 use crate::data::statistics::Statistics;
 
-/// A counter: its name, what it counts, where it stands.
+/// A counter: its name, its help text, and how to read it.
 type Metric = (&'static str, &'static str, fn(&Statistics) -> u64);
 
-/// What is counted on each virtual processor.
+/// The counters of each virtual processor.
 const COUNTERS: &[Metric] = &[
     ("switches", "A microprocess got a virtual processor.", |c| c.switches),
     ("spawned", "A microprocess was created.", |c| c.spawned),

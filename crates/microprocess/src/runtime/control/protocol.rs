@@ -1,12 +1,13 @@
-//! What the control socket carries: one line of JSON a request, one a reply.
+//! The protocol of the control socket: each request and each reply is one line of JSON.
 //!
 //! ```text
 //!   {"version":1,"do":"kill","id":12}        ──►
 //!                                            ◄──  {"done":true}   or   {"error":"no such microprocess, or it has ended"}
 //! ```
 //!
-//! Lines are bounded in both directions; what is unknown, too long or no JSON is an error that says so, and ends the connection. A
-//! request is an allegation of another process: everything in it is checked here, once.
+//! Lines are bounded in both directions. A line that is unknown, too long or not JSON is answered
+//! by an error that says so, and ends the connection. A request is an allegation of another
+//! process: everything in it is checked here, once.
 
 use core::fmt;
 
@@ -16,7 +17,7 @@ use super::snapshot::Snapshot;
 use crate::data::priority::Priority;
 use crate::processor::trace::Timeline;
 
-/// The protocol's number; a server answers no other.
+/// The version of the protocol; a server answers no other.
 pub const VERSION: u32 = 1;
 /// The longest request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 4096;
@@ -25,54 +26,54 @@ pub const REPLY_BYTES_MAX: usize = 64 << 20;
 /// The most microprocesses that one reply lists.
 pub const ENTRIES_MAX: usize = 100_000;
 
-/// What is asked of an address space.
+/// A request to an address space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Request {
-    /// What goes on, with at most so many microprocesses.
+    /// Asks for a snapshot.
     Snapshot {
-        /// At most [`ENTRIES_MAX`].
+        /// The most microprocesses to list, at most [`ENTRIES_MAX`].
         entries_max: usize,
     },
-    /// The counters, as text for Prometheus.
+    /// Asks for the counters, as text for Prometheus.
     Metrics {},
     /// Ends a microprocess.
     Kill {
-        /// Its number in the address space.
+        /// Its id in the address space.
         id: u64,
     },
-    /// Makes one stand still.
+    /// Suspends a microprocess.
     Suspend {
-        /// Its number in the address space.
+        /// Its id in the address space.
         id: u64,
     },
-    /// Lets one go on.
+    /// Resumes a microprocess.
     Resume {
-        /// Its number in the address space.
+        /// Its id in the address space.
         id: u64,
     },
-    /// Changes the priority of one.
+    /// Changes the priority of a microprocess.
     Priority {
-        /// Its number in the address space.
+        /// Its id in the address space.
         id: u64,
-        /// 0 to 63.
+        /// The new level, 0 to 63.
         level: u8,
     },
-    /// Records what happens from now on.
+    /// Begins to record a timeline.
     TraceStart {},
-    /// Stops recording; what was recorded.
+    /// Ends the recording, and asks for the timeline.
     TraceStop {},
 }
 
 impl Request {
-    /// Whether it changes nothing.
+    /// Whether it only reads.
     #[must_use]
     pub const fn is_harmless(&self) -> bool {
         matches!(self, Self::Snapshot { .. } | Self::Metrics {})
     }
 
-    /// Whether its numbers are in range; if not, why.
+    /// Checks whether its numbers are in range.
     fn check(&self) -> Result<(), Malformed> {
         match self {
             Self::Priority { level, .. } if Priority::new(*level).is_none() => {
@@ -86,24 +87,24 @@ impl Request {
     }
 }
 
-/// What comes back.
+/// A reply to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reply {
-    /// It was done.
+    /// The request was carried out.
     Done(bool),
-    /// What goes on.
+    /// The snapshot.
     Snapshot(Snapshot),
     /// The counters as text.
     Metrics(String),
-    /// What was recorded.
+    /// The timeline.
     Timeline(Timeline),
-    /// It was not done: why.
+    /// The request was not carried out, for this reason.
     Error(String),
 }
 
-/// A line that is no request.
+/// A line that is not a valid request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed(String);
 
@@ -115,7 +116,7 @@ impl fmt::Display for Malformed {
 
 impl core::error::Error for Malformed {}
 
-/// A request as it travels.
+/// A request as it is sent.
 #[derive(Serialize, Deserialize)]
 struct Envelope {
     version: u32,
@@ -126,16 +127,16 @@ struct Envelope {
 /// The request as a line, without its end.
 ///
 /// # Errors
-/// Never, as far as this crate's own types go.
+/// None for the types of this crate.
 pub fn to_line(request: &Request) -> Result<String, Malformed> {
     let envelope = Envelope { version: VERSION, request: request.clone() };
     serde_json::to_string(&envelope).map_err(|error| Malformed(error.to_string()))
 }
 
-/// The request in a line.
+/// Parses the request in a line.
 ///
 /// # Errors
-/// It is none, is too long, is of another version, or asks for what is out of range.
+/// It is not a request, is too long, has another version, or a number is out of range.
 pub fn from_line(line: &[u8]) -> Result<Request, Malformed> {
     if line.len() > REQUEST_BYTES_MAX {
         return Err(Malformed(format!("longer than {REQUEST_BYTES_MAX} bytes")));

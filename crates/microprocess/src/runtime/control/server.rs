@@ -5,12 +5,15 @@
 //!        accepts on a kernel thread that sleeps in the kernel meanwhile; a short-lived one for each connection
 //! ```
 //!
-//! A kernel thread, not a microprocess: it must answer while urgent loops hold every virtual processor, and it must not count as
-//! somebody who may yet wake others, or no deadlock would be found. It reads what records show and leaves orders, both of which need no virtual
-//! processor. An idle one costs a sleeping kernel thread.
+//! It is a kernel thread, not a microprocess. It must answer even if urgent loops occupy every
+//! virtual processor. And it must not count as a possible waker of others, or no deadlock would be
+//! found. It reads fields of records and posts orders; neither needs a virtual processor. An idle
+//! server costs a sleeping kernel thread.
 //!
-//! Access is controlled for the address space as a whole (Paper 1, part 5): the directory lets nobody else in, the kernel tells who
-//! connected, and a [policy](restrict) of the program may refuse more. Peers that say nothing, or do not listen, are hung up on.
+//! Access is controlled for the address space as a whole (Paper 1, part 5): the directory admits
+//! only its user, the kernel reports the identity of each peer, and a [policy](restrict) of the
+//! program may refuse more. A peer that sends nothing, or does not read, is disconnected after a
+//! time limit.
 
 use core::time::Duration;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -32,31 +35,32 @@ use crate::data::priority::Priority;
 use crate::processor::trace;
 use crate::thread::microprocess::Microprocess;
 
-/// Connections served at a time; the next one is told to come again.
+/// The most connections served at a time; further ones are refused with an error.
 const CONNECTIONS_MAX: usize = 16;
-/// How long a peer may say nothing, or not listen.
+/// How long a peer may send nothing, or not read.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STACK_BYTES: usize = 512 << 10;
 
-/// Decides whether a caller that the kernel vouches for may have a request carried out.
+/// Decides whether to carry out a request of a peer, whose identity comes from the kernel.
 pub type Policy = fn(Peer, &Request) -> bool;
 
 static POLICY: OnceLock<Policy> = OnceLock::new();
 
-/// Restricts who may ask what of this address space, beyond its own user and the superuser. The first policy stays.
+/// Restricts which peers may make which requests, in addition to the rule that only its own user
+/// and the superuser may. The first policy stays.
 ///
 /// # Errors
-/// There is one already.
+/// There is a policy already.
 pub fn restrict(policy: Policy) -> Result<(), Policy> {
     POLICY.set(policy)
 }
 
-/// Where the socket of `process` is.
+/// The path of the socket of `process`.
 pub(super) fn path_of(directory: &Path, process: u32) -> PathBuf {
     directory.join(format!("{process}.sock"))
 }
 
-/// A socket that is being served; hung up when the last of its owners is gone.
+/// A control socket that is being served. It is closed when its last owner drops it.
 #[derive(Debug)]
 pub(crate) struct Serving {
     path: PathBuf,
@@ -64,10 +68,10 @@ pub(crate) struct Serving {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The one of this process: its runtimes share it.
+/// The socket of this process, which its runtimes share.
 static SERVING: Mutex<Weak<Serving>> = Mutex::new(Weak::new());
 
-/// Serves the control socket of this process for as long as somebody keeps the answer.
+/// Serves the control socket of this process as long as the result is kept.
 ///
 /// # Errors
 /// There is no directory for it, or the host refuses.
@@ -87,11 +91,11 @@ pub(crate) fn serve() -> io::Result<Arc<Serving>> {
     Ok(fresh)
 }
 
-/// Listens at `path`, where a socket appears that listens already: whoever finds one that does not takes it for
-/// what a dead process left, and away.
+/// Listens at `path`. The socket appears there only once it listens: a process that finds one that
+/// does not listen removes it as left over from a dead process.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let unready = path.with_extension("new");
-    // Left by an earlier process of this number, or by none.
+    // Left by an earlier process with this number, if it exists.
     let _none = fs::remove_file(&unready);
     let listener = UnixListener::bind(&unready)?;
     fs::rename(&unready, path)?;
@@ -101,11 +105,11 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::SeqCst);
-        // Ends the accept. Refused: then there is nobody to end.
+        // Ends the accept. If this fails, the thread has ended.
         let reached = UnixStream::connect(&self.path).is_ok();
         let _gone = fs::remove_file(&self.path);
         if let Some(thread) = self.thread.take().filter(|_| reached) {
-            // It does not panic; if it did, nothing is lost here.
+            // It does not panic; if it did, nothing would be lost here.
             let _ended = thread.join();
         }
     }
@@ -119,7 +123,8 @@ fn accept(listener: &UnixListener, stopping: &AtomicBool) {
             return;
         }
         let Ok(connection) = connection else {
-            // No descriptors left: the one that waits stays in line, and the next look is not at once.
+            // There are no descriptors left. The connection stays in the backlog, and the next
+            // attempt is not immediate.
             kyocho_sys::prim::thread::yield_now();
             continue;
         };
@@ -127,7 +132,7 @@ fn accept(listener: &UnixListener, stopping: &AtomicBool) {
     }
 }
 
-/// Gives a connection a kernel thread, if there is room.
+/// Starts a kernel thread for a connection, unless there are too many.
 fn admit(connection: UnixStream, open: &Arc<AtomicUsize>) {
     let count = Arc::clone(open);
     if open.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS_MAX {
@@ -135,7 +140,7 @@ fn admit(connection: UnixStream, open: &Arc<AtomicUsize>) {
         return hang_up(&connection, "too many connections: try again");
     }
     let started = start("control", STACK_BYTES, move || {
-        // Whoever breaks off has his reasons.
+        // An error ends only this connection.
         let _broken_off = converse(&connection);
         count.fetch_sub(1, Ordering::SeqCst);
     });
@@ -144,13 +149,13 @@ fn admit(connection: UnixStream, open: &Arc<AtomicUsize>) {
     }
 }
 
-/// Refuses a connection, if that needs no waiting.
+/// Refuses a connection, without waiting.
 fn hang_up(mut connection: &UnixStream, why: &str) {
     let told = connection.set_nonblocking(true).and_then(|()| {
         let line = line_of(&Reply::Error(why.to_owned()));
         connection.write_all(&line)
     });
-    // Who does not listen learns it from the end of the connection.
+    // A peer that does not read notices the end of the connection.
     drop(told);
 }
 
@@ -186,7 +191,7 @@ fn line_of(reply: &Reply) -> Vec<u8> {
     line
 }
 
-/// Does what is asked, if the caller may ask it.
+/// Carries out the request, if the peer is permitted to make it.
 pub(super) fn answer(peer: Peer, request: &Request) -> Reply {
     let allowed = peer.is_trusted() && POLICY.get().is_none_or(|policy| policy(peer, request));
     if !allowed {

@@ -1,7 +1,8 @@
-//! What goes on in an address space, at about one moment.
+//! The state of an address space, at about one moment.
 //!
-//! Taken by reading what records show, from any kernel thread: no virtual processor is stopped, no lock taken. Each
-//! microprocess is read whole or not at all (its id is the same before and after); two of them may be seen some microseconds apart.
+//! It is made by reading fields of records from any kernel thread: no virtual processor is stopped,
+//! and no lock is taken. Each microprocess is read consistently or left out (its id must be the
+//! same before and after). Two microprocesses may be read some microseconds apart.
 
 use core::fmt;
 use std::{fs, process};
@@ -21,19 +22,20 @@ use crate::protocol::tenure;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The number of its process.
+    /// The process number.
     pub process: u32,
-    /// What it runs.
+    /// The name of its program.
     pub program: String,
-    /// Kernel threads of its runtimes that hold a virtual processor, wait for one or carry a microprocess.
+    /// Kernel threads of its runtimes that hold a virtual processor, wait for one or carry a
+    /// microprocess.
     pub kernel_threads: u32,
-    /// What has happened on all of its virtual processors.
+    /// The counts of all its virtual processors together.
     pub counters: Statistics,
-    /// Its virtual processors, those of all runtimes.
+    /// The virtual processors of all its runtimes.
     pub virtual_processors: Vec<VirtualProcessor>,
     /// Its microprocesses, oldest first.
     pub microprocesses: Vec<Entry>,
-    /// How many more there are than were asked for.
+    /// How many microprocesses were left out because of the limit.
     pub left_off: usize,
 }
 
@@ -41,13 +43,13 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VirtualProcessor {
-    /// Its number in its runtime.
+    /// Its index in its runtime.
     pub number: usize,
-    /// What it runs; `None` while it is idle, or between two.
+    /// The running microprocess; `None` if it is idle, or between two.
     pub running: Option<GlobalId>,
-    /// Whether it sleeps for want of work.
+    /// Whether its holder sleeps because it has no work.
     pub idle: bool,
-    /// What has happened on it.
+    /// The counts of this virtual processor.
     pub counters: Statistics,
 }
 
@@ -55,44 +57,45 @@ pub struct VirtualProcessor {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its name among all of the machine.
+    /// Its global id.
     pub id: GlobalId,
-    /// The name it was given.
+    /// Its name.
     pub name: Option<String>,
-    /// What it is doing.
+    /// Its state.
     pub status: Status,
-    /// Its priority's level, 0 to 63.
+    /// The level of its priority, 0 to 63.
     pub priority: u8,
-    /// The virtual processor that it belongs to.
+    /// The virtual processor to which it belongs.
     pub virtual_processor: usize,
-    /// What it waits for, where it is waiting.
+    /// What it waits for, if it waits.
     pub waits_for: Option<String>,
-    /// Who held that when the wait began, where it is a mutex.
+    /// If it waits for a mutex: the holder when the wait began.
     pub held_by: Option<GlobalId>,
-    /// How long it has run, in nanoseconds: sampled once a time slice, so what runs shortly shows by chance.
+    /// Its CPU time in nanoseconds. It is sampled once a time slice, so short runs are counted only
+    /// by chance.
     pub cpu_ns: u64,
-    /// How often it got a virtual processor.
+    /// How often it was given a virtual processor.
     pub switches: u64,
-    /// Whether it is one without a stack.
+    /// Whether it is stackless.
     pub stackless: bool,
 }
 
-/// What a microprocess is doing.
+/// The state of a microprocess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Status {
-    /// On a virtual processor.
+    /// Runs on a virtual processor.
     Running,
-    /// In line for one.
+    /// Waits for a virtual processor.
     Runnable,
-    /// For another microprocess, for input or output, for a point in time.
+    /// Waits for another microprocess, for input or output, or for a point in time.
     Waiting,
     /// Its kernel thread sleeps in the kernel.
     Blocked,
-    /// Told to stand still.
+    /// Suspended by an order.
     Suspended,
-    /// Over; nobody has joined it yet.
+    /// Ended, and not joined yet.
     Finished,
     /// Killed in a loop that could not be unwound.
     Abandoned,
@@ -112,9 +115,10 @@ impl fmt::Display for Status {
     }
 }
 
-/// What goes on in this address space; lists at most `entries_max` microprocesses, the oldest. From any kernel thread.
+/// A snapshot of this address space, with the oldest `entries_max` microprocesses. May be called
+/// from any kernel thread.
 ///
-/// Some 100 ns a microprocess, and a system call for the program's name.
+/// Costs some 100 ns for each microprocess, and a system call for the program's name.
 #[must_use]
 pub fn snapshot(entries_max: usize) -> Snapshot {
     let runtimes = shared::all();
@@ -149,7 +153,7 @@ fn processor(vp: &Vp) -> VirtualProcessor {
     }
 }
 
-/// What `record` shows, if it is a microprocess of a runtime that runs.
+/// The entry of `record`, if it is a microprocess of a running runtime.
 fn entry_of(record: &'static Record, vps: &[&'static Vp]) -> Option<Entry> {
     let state = record.state.get();
     let home = record.home.address();
@@ -191,6 +195,6 @@ fn entry_of(record: &'static Record, vps: &[&'static Vp]) -> Option<Entry> {
         stackless: record.class.get() == slot::STACKLESS,
     };
     fence(Ordering::Acquire);
-    // Recycled meanwhile: half of it is another's.
+    // If it was recycled meanwhile, half of the entry belongs to another microprocess.
     (record.id() == id).then_some(entry)
 }

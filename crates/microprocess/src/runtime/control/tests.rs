@@ -32,11 +32,11 @@ fn runtime(virtual_processors: usize) -> Runtime {
 /// What a victim shares with the test.
 #[derive(Default)]
 struct Stage {
-    /// The victim is about to do what it is killed in.
+    /// The victim is about to do what it is to be killed in.
     reached: AtomicBool,
-    /// Destructors of the victim that ran.
+    /// How many destructors of the victim ran.
     unwound: AtomicU32,
-    /// Lets victims end that are not killed.
+    /// Ends victims that are not killed.
     stop: AtomicBool,
 }
 
@@ -51,14 +51,14 @@ impl Drop for Witness {
     }
 }
 
-/// What the test waits for before it gives its order.
+/// The state for which the test waits before it gives its order.
 #[derive(Clone, Copy)]
 enum In {
-    /// The state, whatever for.
+    /// This state, for whatever reason.
     State(State),
-    /// Parked, for this.
+    /// Parked, for this reason.
     Wait(Kind),
-    /// On a virtual processor, or on its way to one.
+    /// Running or runnable.
     Motion,
 }
 
@@ -196,7 +196,7 @@ const STATES: &[(&str, In, Body)] = &[
     ("asleep in the kernel", In::State(State::Blocked), raw_sleep),
 ];
 
-/// Starts a victim and waits until it is where it is wanted.
+/// Starts a victim and waits until it is in the wanted state.
 fn place(stage: &Arc<Stage>, wanted: In, body: Body) -> crate::JoinHandle<()> {
     let theirs = Arc::clone(stage);
     let victim = spawn(move || {
@@ -251,7 +251,7 @@ fn a_suspended_microprocess_stands_still_and_goes_on_in_every_state() {
             }
             assert_eq!(target.resume(), Ok(()), "{state}");
             assert_eq!(target.suspend(), Ok(()), "{state}");
-            // Killing lets it go on.
+            // A kill also resumes it.
             assert_eq!(target.kill(), Ok(()), "{state}");
             assert!(victim.join().unwrap_err().is::<Killed>(), "{state}");
             assert_eq!(stage.unwound.load(Ordering::SeqCst), 1, "{state}");
@@ -305,7 +305,7 @@ fn one_that_has_ended_is_gone() {
             ended.join().unwrap();
             assert_eq!(target.kill(), Err(Gone));
             assert_eq!(target.suspend(), Err(Gone));
-            // Neither does the next user of its record get the order.
+            // Nor does the next user of its record get the order.
             let heir = spawn(|| 1);
             assert_eq!(target.kill(), Err(Gone));
             assert_eq!(heir.join().unwrap(), 1);
@@ -314,7 +314,7 @@ fn one_that_has_ended_is_gone() {
         .unwrap();
 }
 
-/// Runs until told to stop; calls nobody.
+/// Runs until `stop` is set, without a call of the runtime.
 #[inline(never)]
 fn spin(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
@@ -338,7 +338,7 @@ fn a_loop_that_never_calls_us_is_taken_off_for_good() {
         let victim = place(&stage, In::Motion, |stage| spin(&stage.stop));
         victim.microprocess().kill().unwrap();
         assert!(victim.join().unwrap_err().is::<Killed>());
-        // In a scope, the scope goes on.
+        // In a scope; the scope continues.
         scope(|scope| kill_a_loop_in(scope, &stage));
     });
     assert_eq!(stage.unwound.load(Ordering::SeqCst), 0, "nothing unwinds it");
@@ -356,7 +356,7 @@ fn one_that_always_unwinds_is_not_taken_off() {
         });
         let target = victim.microprocess();
         target.kill().unwrap();
-        // Others are taken off meanwhile, beside it and after it.
+        // Others are abandoned meanwhile, beside it and after it.
         (0..3).for_each(|_| scope(|scope| kill_a_loop_in(scope, &stage)));
         assert!(find(target.id()).is_some(), "it is still at it");
         assert_eq!(stage.unwound.load(Ordering::SeqCst), 0);

@@ -1,4 +1,4 @@
-//! Each microprocess has its own values, keeps them where it goes, and leaves none.
+//! Each microprocess has its own values, keeps them on all kernel threads, and leaves none behind.
 #![expect(unsafe_code, reason = "ends a microprocess in the middle")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: runtime, microprocess, loop")]
 
@@ -21,7 +21,7 @@ local! {
     static ITSELF: usize = if COUNT.get() == 0 { COUNT.set(1); ITSELF.with(|value| value + 10) } else { 1 };
 }
 
-/// Tells when it is dropped, and by whom it may be followed.
+/// Sends its number when it is dropped; its destructor may make another one.
 struct Told(Sender<u32>, u32);
 
 impl Drop for Told {

@@ -1,4 +1,4 @@
-//! How a microprocess is created, and where.
+//! How and where a microprocess is created.
 #![expect(unsafe_code, reason = "passes promises about borrows on")]
 
 use std::io;
@@ -31,13 +31,13 @@ use crate::thread::microprocess::Microprocess;
 #[derive(Debug, Clone)]
 pub struct Builder {
     name: Option<String>,
-    /// `None`: the spawner's.
+    /// `None`: the priority of the spawner.
     priority: Option<Priority>,
     class: u8,
     placement: Placement,
 }
 
-/// What a user scheduler and the choice of a virtual processor need to know of a new microprocess.
+/// The parameter for the user scheduler, and the pin of a new microprocess.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Placement {
     /// A virtual processor, or [`ANYWHERE`].
@@ -56,13 +56,13 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// No name, the spawner's priority, 64 KiB of stack.
+    /// No name, the priority of the spawner, 64 KiB of stack.
     #[must_use]
     pub const fn new() -> Self {
         Self { name: None, priority: None, class: slot::NORMAL, placement: Placement::ANY }
     }
 
-    /// Names the microprocess, for reports; the first 39 bytes are kept.
+    /// Sets the name for reports; the first 39 bytes are kept.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -76,30 +76,33 @@ impl Builder {
         self
     }
 
-    /// Asks for at least `bytes` of stack: rounded up to 64 KiB, 256 KiB, 1 MiB or 8 MiB, which is the most.
+    /// Sets the least stack size: rounded up to 64 KiB, 256 KiB, 1 MiB or 8 MiB, which is the
+    /// greatest.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.class = slot::class_for(bytes);
         self
     }
 
-    /// Pins the microprocess to virtual processor `index`: it runs there alone, until
-    /// [`Microprocess::set_virtual_processor`] says otherwise.
+    /// Pins the microprocess to virtual processor `index`. It runs only there, until
+    /// [`Microprocess::set_virtual_processor`] changes that.
     #[must_use]
     pub const fn virtual_processor(mut self, index: usize) -> Self {
         self.placement.pin = index;
         self
     }
 
-    /// Sets what the user scheduler knows of the microprocess beyond its priority: tickets, a `nice` value, whatever it takes
-    /// [`Entry::parameter`](crate::processor::scheduler::Entry::parameter) for.
+    /// Sets the parameter that the user scheduler reads with
+    /// [`Entry::parameter`](crate::processor::scheduler::Entry::parameter). Its meaning is up to
+    /// the scheduler: tickets or a `nice` value, for example.
     #[must_use]
     pub const fn parameter(mut self, parameter: u64) -> Self {
         self.placement.parameter = parameter;
         self
     }
 
-    /// Sets when the microprocess should be done, for [`EarliestDeadline`](crate::scheduler::EarliestDeadline): its parameter.
+    /// Sets the deadline for [`EarliestDeadline`](crate::scheduler::EarliestDeadline), as the
+    /// parameter.
     #[must_use]
     pub const fn deadline(self, deadline: Deadline) -> Self {
         self.parameter(deadline.ns())
@@ -108,27 +111,27 @@ impl Builder {
     /// Creates a microprocess that runs `body`; it starts behind the runnable ones of its priority.
     ///
     /// # Errors
-    /// No memory for a stack, or no such virtual processor (`InvalidInput`).
+    /// There is no memory for a stack, or no such virtual processor (`InvalidInput`).
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn spawn<F, T>(self, body: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
         let (name, priority) = (self.name.as_deref().map(Name::new), self.priority);
-        // SAFETY: closure and result own what they refer to.
+        // SAFETY: closure and result own everything that they refer to.
         unsafe { spawn_with(self.class, name, priority, self.placement, body) }
     }
 
-    /// As [`spawn`](Self::spawn), for what borrows from the caller.
+    /// As [`spawn`](Self::spawn), for a closure that borrows from the caller.
     ///
     /// # Errors
-    /// No memory for a stack.
+    /// There is no memory for a stack.
     ///
     /// # Safety
-    /// The microprocess ends before what `body` and `T` borrow does.
+    /// The microprocess ends before what `body` and `T` borrow.
     pub(crate) unsafe fn spawn_borrowing<F, T>(self, body: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send,
@@ -142,10 +145,10 @@ impl Builder {
     /// Creates a microprocess without a stack.
     ///
     /// # Errors
-    /// No memory for its record, or no such virtual processor (`InvalidInput`).
+    /// There is no memory for its record, or no such virtual processor (`InvalidInput`).
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn spawn_stackless(self, machine: Box<dyn Stackless>) -> io::Result<Microprocess> {
         let name = self.name.as_deref().map(Name::new);
         let section = mask();
@@ -161,7 +164,7 @@ impl Builder {
         record.is_stackless.set(true);
         record.in_place.set(true);
         record.special.set(true);
-        // What a former machine left was taken out when it ended.
+        // Empty before: the former machine was removed when it ended.
         record.machine.set(Some(machine));
         vp.counters.spawned.bump();
         let microprocess = Microprocess::of(record);
@@ -187,7 +190,7 @@ pub(super) fn no_such_processor<T>(section: Section, index: usize) -> io::Result
     Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 
-/// Makes a new microprocess runnable, where it may run.
+/// Makes a new microprocess runnable on a virtual processor where it may run.
 #[inline]
 pub(super) fn start(vp: Masked<'_>, record: &'static Record, placement: Placement) {
     if placement.parameter != 0 {

@@ -17,7 +17,8 @@ use crate::schedule::kill_point;
 use crate::schedule::{Section, WakeCause, mask, mask_at_point, park_in, void_late_wake};
 use crate::thread::microprocess::Microprocess;
 
-/// The right to wait for a microprocess and to get its result. Dropping it lets the microprocess run on alone.
+/// The right to wait for a microprocess and to take its result. If it is dropped, the microprocess
+/// continues, and its result is dropped.
 pub struct JoinHandle<T> {
     pub(super) record: &'static Record,
     pub(super) id: u64,
@@ -37,7 +38,7 @@ impl<T> JoinHandle<T> {
         Microprocess::new(self.record, self.id)
     }
 
-    /// Whether it has ended, or never runs again because its run has.
+    /// Whether it has ended, or never runs again because its run has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         let section = mask();
@@ -48,10 +49,11 @@ impl<T> JoinHandle<T> {
         finished != Some(false)
     }
 
-    /// Takes the lock of the completion, in a section.
+    /// Acquires the lock of the completion, in a section.
     ///
-    /// A short lock excludes the virtual processors of one run while they are awake. The end of a run, which another thread
-    /// brings about, and a handle outside of it have to take it in any case.
+    /// A short lock excludes the virtual processors of one run while they are awake. It must always
+    /// be taken by a handle outside that run, and at the end of the run, which another thread
+    /// performs.
     #[inline]
     fn lock(&self, section: &Section) {
         let lock = &self.record.completion.lock;
@@ -65,10 +67,11 @@ impl<T> JoinHandle<T> {
     /// Waits for the end of the microprocess.
     ///
     /// # Errors
-    /// It panicked: what it panicked with. It had not ended when its run did, or was killed: [`Killed`].
+    /// The payload, if it panicked. [`Killed`], if it was killed or had not ended when its run
+    /// ended.
     ///
     /// # Panics
-    /// The caller is no microprocess, and the one it waits for has not ended.
+    /// The microprocess has not ended, and the caller is not a microprocess.
     #[inline]
     pub fn join(self) -> Result<T, Box<dyn Any + Send + 'static>> {
         let record = self.record;
@@ -83,7 +86,7 @@ impl<T> JoinHandle<T> {
         };
         if !finished {
             let me = section.vp.running();
-            // It parks without the lock.
+            // It parks without holding the lock.
             void_late_wake(me);
             completion.joiner.set(Some(me));
             completion.lock.release();
@@ -115,7 +118,7 @@ impl<T> JoinHandle<T> {
             section.leave();
             return Err(Box::new(Killed::new()));
         }
-        // SAFETY: finished, and the handle, of which there is one, takes the result once.
+        // SAFETY: it has finished, and this is its only handle, which takes the result once.
         let stored = unsafe { take_result::<T>(record) };
         recycle(&section, record);
         mem::forget(self);
@@ -164,7 +167,7 @@ impl<T> Drop for JoinHandle<T> {
             if !finishing {
                 return;
             }
-            // On its way off its stack, on another virtual processor.
+            // It is about to leave its stack, on another virtual processor.
             let_others_run();
         }
     }

@@ -1,4 +1,4 @@
-//! A closure on its way into a slot, and a result on its way through one.
+//! The closure of a microprocess in its slot, and later its result.
 #![expect(unsafe_code, reason = "moves closures and results into stack slots")]
 
 use core::ptr;
@@ -11,33 +11,34 @@ use crate::processor::instruments;
 use crate::processor::record::Record;
 use crate::processor::slot::{PAYLOAD_BYTES_MAX, payload};
 
-/// What a joined microprocess leaves: its value, or what it panicked with.
+/// The result of a microprocess: its value, or its panic payload.
 pub(super) type Outcome<T> = thread::Result<T>;
 
-/// Whether a value of type `P` lies in the slot itself.
+/// Whether a value of type `P` fits into the slot itself.
 pub(super) const fn fits<P>() -> bool {
     size_of::<P>() <= PAYLOAD_BYTES_MAX && align_of::<P>() <= 64
 }
 
-/// Moves `body` into a free slot and lays out its stack.
+/// Moves `body` into a free slot and prepares its stack.
 ///
 /// # Safety
-/// The slot is free and the caller's. The microprocess ends before what `body` and `T` borrow does.
+/// The slot is free and owned by the caller. The microprocess ends before what `body` and `T`
+/// borrow.
 pub(crate) unsafe fn furnish<F, T>(record: &'static Record, body: F) -> Context
 where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    // SAFETY: the place of the payload, right below the record of a free slot, is large enough.
+    // SAFETY: the place directly below the record of a free slot is large enough for the payload.
     unsafe { payload::<F>(record).write(body) };
     let top = payload::<F>(record).addr().min(result_top::<T>(record));
     let top = ptr::from_ref(record).cast_mut().cast::<u8>().with_addr(top & !15);
     instruments::spawn(record);
-    // SAFETY: the free stack lies below the payload.
+    // SAFETY: the free stack is below the payload.
     unsafe { prepare(top, entry::<F, T>, ptr::from_ref(record).expose_provenance()) }
 }
 
-/// Where a result of type `T` ends in the slot: the result itself, or its box where it would take too much room.
+/// Where a result of type `T` begins in the slot: the result itself, or its box if it does not fit.
 fn result_top<T>(record: &'static Record) -> usize {
     if const { fits::<Outcome<T>>() } {
         payload::<Outcome<T>>(record).addr()
@@ -46,10 +47,10 @@ fn result_top<T>(record: &'static Record) -> usize {
     }
 }
 
-/// Puts the result into the slot.
+/// Stores the result in the slot.
 ///
 /// # Safety
-/// The caller is the microprocess of the slot, and its closure is gone.
+/// The caller is the microprocess of the slot, and its closure was moved out.
 pub(super) unsafe fn put_result<T>(record: &'static Record, outcome: Outcome<T>) {
     if const { fits::<Outcome<T>>() } {
         // SAFETY: the place below the record is large enough, and the stack ends below it.
@@ -60,10 +61,10 @@ pub(super) unsafe fn put_result<T>(record: &'static Record, outcome: Outcome<T>)
     }
 }
 
-/// Takes the result from the slot; the second value is to be dropped after the section is left.
+/// Takes the result from the slot. Its box must be freed after the section is left.
 ///
 /// # Safety
-/// The microprocess has put it there, and nobody else takes it.
+/// The microprocess has stored it there, and it was not taken yet.
 pub(super) unsafe fn take_result<T>(record: &'static Record) -> Taken<T> {
     if const { fits::<Outcome<T>>() } {
         // SAFETY: the caller's promise.
@@ -74,7 +75,8 @@ pub(super) unsafe fn take_result<T>(record: &'static Record) -> Taken<T> {
     }
 }
 
-/// A result on its way out of the slot. Unboxing frees memory, so it waits until events are unmasked.
+/// A result taken from the slot. Unboxing it frees memory, so that is done after events are
+/// unmasked.
 pub(super) enum Taken<T> {
     Here(Outcome<T>),
     Boxed(Box<Outcome<T>>),
@@ -91,6 +93,6 @@ impl<T> Taken<T> {
 
 /// Drops the result in a slot.
 pub(super) fn drop_result<T>(record: &'static Record) {
-    // SAFETY: called once, for a finished microprocess whose result nobody else takes.
+    // SAFETY: called once, for a finished microprocess whose result is not taken by a handle.
     drop(unsafe { take_result::<T>(record) });
 }

@@ -1,4 +1,4 @@
-//! Requests as lines, good and hostile.
+//! Requests as lines, valid and hostile.
 
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 

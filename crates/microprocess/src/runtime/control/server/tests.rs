@@ -1,4 +1,4 @@
-//! The control socket, with friends and with others.
+//! The control socket, with well-behaved and with hostile peers.
 
 use core::time::Duration;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -18,7 +18,7 @@ use crate::{Builder, Microprocess, Runtime, park, spawn, yield_now};
 
 /// Runs `main` with the control socket served.
 ///
-/// One at a time: the socket, and how many may connect to it, is the process's.
+/// One test at a time: the socket and its limit of connections belong to the process.
 fn served<T: Send>(main: impl FnOnce() -> T + Send) -> T {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -26,7 +26,7 @@ fn served<T: Send>(main: impl FnOnce() -> T + Send) -> T {
 }
 
 fn ask(request: &Request) -> std::io::Result<Reply> {
-    // The socket is there a moment after `main` has begun.
+    // The socket appears shortly after `main` has begun.
     loop {
         match Client::connect(process::id()) {
             Err(error) if error.kind() == ErrorKind::NotFound => yield_now(),
@@ -53,7 +53,7 @@ fn whoever_looks_early_takes_no_socket_away() {
                 drop(Client::connect_in(&folder, process::id()));
             }
         });
-        // Nothing may panic before the other thread is told that it is over.
+        // Nothing may panic here before the other thread was told to end.
         let gone = |_: &i32| {
             let listening = super::listen(&path);
             let gone = !path.exists();
@@ -82,7 +82,7 @@ fn orders_from_outside_reach_microprocesses() {
         let id = victim.microprocess().id();
         assert_eq!(ask(&Request::Priority { id, level: 40 }).unwrap(), Reply::Done(true));
         assert_eq!(ask(&Request::Suspend { id }).unwrap(), Reply::Done(true));
-        // An order is done when its microprocess's virtual processor comes to it.
+        // An order takes effect when the microprocess's virtual processor handles it.
         let mut looks = 0;
         let seen = loop {
             let Reply::Snapshot(seen) = ask(&Request::Snapshot { entries_max: 1000 }).unwrap()
@@ -118,7 +118,7 @@ fn the_socket_answers_while_an_urgent_loop_holds_the_processor() {
                     Err(_) => std::thread::yield_now(),
                 }
             };
-            // Asks by plain calls, and never gives the processor up.
+            // Makes plain system calls, and never gives up the virtual processor.
             client.ask(&Request::Snapshot { entries_max: 10 }).is_ok()
         });
         assert!(hog.unwrap().join().unwrap());
@@ -134,7 +134,7 @@ fn a_served_runtime_still_finds_deadlocks() {
 #[test]
 fn hostile_and_silent_peers_do_not_stop_others() {
     served(|| {
-        // Half-open, with half a request: keeps a kernel thread for a time, no more.
+        // Half a request on an open connection: it occupies a kernel thread for a limited time.
         let mut silent = connect();
         silent.write_all(b"{\"version\":1,").unwrap();
         for garbage in [&b"\0\xff\xfe\n"[..], b"{}\n", b"[1]\n", &[b'x'; REQUEST_BYTES_MAX + 2]] {
@@ -143,7 +143,7 @@ fn hostile_and_silent_peers_do_not_stop_others() {
             let mut reply = String::new();
             BufReader::new(&peer).read_line(&mut reply).unwrap();
             assert!(reply.contains("not a request"), "{reply}");
-            // And the connection is over.
+            // The connection has ended.
             assert!(matches!(peer.read(&mut [0]), Ok(0) | Err(_)));
         }
         assert!(ask(&Request::Metrics {}).is_ok());
@@ -165,7 +165,7 @@ fn connections_are_bounded_and_come_back() {
             if refused.contains("too many connections") {
                 break;
             }
-            // Admitted, as far as known: it takes up one of the places.
+            // Admitted, as far as known, so it takes one of the places.
             many.push(peer);
             assert!(many.len() < 100 * CONNECTIONS_MAX, "nobody is refused");
         }

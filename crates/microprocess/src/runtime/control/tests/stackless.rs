@@ -13,7 +13,7 @@ use crate::processor::record::State;
 use crate::yield_now;
 use crate::{Builder, Microprocess, Stackless, Step};
 
-/// Steps for ever; counts.
+/// Steps for ever, and counts the steps.
 struct Machine {
     steps: Arc<AtomicU32>,
     dropped: Arc<AtomicBool>,
@@ -73,7 +73,8 @@ fn stackless_ones_are_killed_and_suspended_between_steps() {
     });
 }
 
-/// Is killed in the middle of a step, sees that its home has heard of it, and waits all the same.
+/// Is killed in the middle of a step, waits until its home has handled the order, and parks all the
+/// same.
 struct Late {
     heard: Arc<AtomicBool>,
 }
@@ -106,7 +107,8 @@ fn one_that_is_killed_in_the_step_in_which_it_begins_to_wait_hears_of_it() {
     });
 }
 
-/// Goes into the kernel a moment after it was told not to, so that the first signal comes before the call; and then again, without a call of ours.
+/// Enters the kernel shortly after an order, so that the first signal comes before the call. Then
+/// it enters the kernel again and again, without a call of the runtime.
 struct Deaf {
     begun: Arc<AtomicBool>,
     interrupted: Arc<AtomicU32>,
@@ -114,9 +116,9 @@ struct Deaf {
     may_end: bool,
 }
 
-/// Calls that nobody but a signal ends.
+/// How many calls it makes that only a signal ends.
 const CALLS: u32 = 4;
-/// How long it sleeps when it has heard: many times as long as it takes until the signal is sent again.
+/// How long it sleeps when it is called with an order: many times the interval between signals.
 const QUIET_NS: u64 = 50_000_000;
 
 impl Stackless for Deaf {
@@ -178,7 +180,7 @@ fn calls_into_the_kernel_that_begin_after_the_order_end_too() {
     });
 }
 
-/// Takes long for a step, whoever wants its processor, and longer still from an order on.
+/// Has long steps, even if its virtual processor is needed, and longer ones after an order.
 struct Lasting {
     inside: Arc<AtomicBool>,
     ordered: Arc<AtomicBool>,
