@@ -1,11 +1,13 @@
-//! What does it cost to mask events and to unmask them, with nothing pending and with something, by each of two deliveries?
+//! What does it cost to mask and unmask events, with and without a pending event, in each of two
+//! ways of delivery?
 //!
-//! * The paper's (§3.3.2): the mask lies in a page that whoever has an event write-protects; unmasking is a store, which then faults. The
-//!   handler delivers, and makes the page writable again. On Linux it is a signal handler; whoever has the event calls `mprotect`.
-//! * A pending word: whoever has an event sets it; unmasking is a store and a look at the word.
+//! * The paper's (§3.3.2): the mask is in a page. The source of an event write-protects the page,
+//!   so that the store which unmasks events faults. The fault handler delivers the event, and makes
+//!   the page writable again. On Linux that is a signal handler, and the source calls `mprotect`.
+//! * A pending word: the source of an event sets it; unmasking is a store and a load of that word.
 //!
-//! Baseline: two stores and nothing else. Checked: each event is delivered once. Unit: ns. 31 repeats, all subjects one after the other in
-//! each; median, 10th and 90th percentile.
+//! Baseline: two stores and nothing else. Checked: each event is delivered once. Unit: ns. 31
+//! repeats, all subjects one after the other in each; median, 10th and 90th percentile.
 #![expect(unsafe_code, reason = "protects a page and handles the fault")]
 #![expect(clippy::print_stdout, reason = "a bench prints what it timed")]
 
@@ -26,7 +28,7 @@ static MASK: AtomicU32 = AtomicU32::new(0);
 static PENDING: AtomicU32 = AtomicU32::new(0);
 static DELIVERED: AtomicUsize = AtomicUsize::new(0);
 
-/// Is never inlined, so that each way pays for the same call.
+/// Never inlined, so that each way pays for the same call.
 #[inline(never)]
 fn deliver() {
     DELIVERED.fetch_add(1, Ordering::Relaxed);
@@ -34,7 +36,7 @@ fn deliver() {
 
 fn protect(protection: c_int) {
     let page = PAGE.load(Ordering::Relaxed).cast();
-    // SAFETY: the page is ours and stays mapped.
+    // SAFETY: the page belongs to this program and stays mapped.
     assert_eq!(unsafe { libc::mprotect(page, PAGE_BYTES, protection) }, 0);
 }
 
@@ -44,7 +46,7 @@ unsafe extern "C" fn on_fault(_signal: c_int, info: *mut libc::siginfo_t, _conte
     // SAFETY: a fault has an address.
     let address = unsafe { info.si_addr() };
     if address.cast() != PAGE.load(Ordering::Relaxed) {
-        // SAFETY: ends the process; a fault that is not ours.
+        // SAFETY: ends the process because of another fault.
         unsafe { libc::abort() };
     }
     protect(libc::PROT_READ | libc::PROT_WRITE);
@@ -54,7 +56,7 @@ unsafe extern "C" fn on_fault(_signal: c_int, info: *mut libc::siginfo_t, _conte
 fn prepare() {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: asks for a page of its own.
+    // SAFETY: asks for a new page.
     let page = unsafe { libc::mmap(ptr::null_mut(), PAGE_BYTES, protection, flags, -1, 0) };
     assert_ne!(page, libc::MAP_FAILED, "memory for a page");
     PAGE.store(page.cast(), Ordering::Relaxed);
@@ -62,7 +64,7 @@ fn prepare() {
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = on_fault as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
-    // SAFETY: the handler touches atomics and a page of ours.
+    // SAFETY: the handler uses atomics and a page of this program.
     let set = unsafe { libc::sigaction(libc::SIGSEGV, &raw const action, ptr::null_mut()) };
     assert_eq!(set, 0);
 }
@@ -114,7 +116,8 @@ fn word_with_event() {
     }
 }
 
-/// A way to mask and unmask, how often it is timed in one repeat, and the events in that.
+/// A way to mask and unmask. How often it is timed in one repeat, and how many events occur in
+/// that.
 struct Subject {
     name: &'static str,
     way: fn(),

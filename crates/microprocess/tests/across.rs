@@ -1,4 +1,5 @@
-//! Priorities across processes: who is outranked on a CPU stands aside, but nobody starves and no dead process is waited for.
+//! Priorities across processes: a process that is outranked on a CPU stands aside. But none
+//! starves, and none waits for a dead process.
 //!
 //! Each test starts this test program again, as other processes, all on one CPU.
 #![expect(unsafe_code, reason = "signals processes")]
@@ -21,7 +22,8 @@ use kyocho_sys::task::ThreadId;
 mod watchdog;
 use watchdog::under_watchdog;
 
-/// What a process is told on its standard input: a line a question; a line an answer.
+/// Set for a process that a test starts. The process answers each line on its standard input with a
+/// line.
 const ROLE: &str = "KYOCHO_ACROSS_LEVEL";
 
 /// A process with one virtual processor that spins at one level.
@@ -31,9 +33,11 @@ struct Spinner {
     answers: BufReader<ChildStdout>,
 }
 
-/// Rounds that take many time slices, some 50 ms: in so long a time the host lets every process run that wants to.
+/// Rounds that take many time slices, some 50 ms. In that time the host lets every process run that
+/// wants to.
 const MUCH: u64 = 10_000_000;
-/// How long one stands aside at most where it must not starve: many times as long as [`MUCH`] takes, also on a slow and busy machine.
+/// The bound for standing aside where a process must not starve. Many times as long as [`MUCH`]
+/// takes, also on a slow and busy machine.
 const ASIDE_MAX_MS: u64 = 1_000;
 
 /// What a spinner has counted.
@@ -43,7 +47,8 @@ struct Counted {
     aside: u64,
 }
 
-/// A directory for the processes of one test to meet in. One test at a time: all use the same CPU.
+/// A directory in which the processes of one test meet. One test at a time, since all use the same
+/// CPU.
 struct Meeting {
     path: PathBuf,
     _alone: MutexGuard<'static, ()>,
@@ -91,7 +96,7 @@ impl Spinner {
     fn counted(&mut self) -> Counted {
         self.ask.write_all(b"?\n").unwrap();
         let mut line = String::new();
-        // The test harness of the other process prints lines of its own.
+        // The test harness of the other process prints lines as well.
         while !line.starts_with("counted ") {
             line.clear();
             assert!(self.answers.read_line(&mut line).unwrap() > 0, "the spinner has ended");
@@ -101,11 +106,11 @@ impl Spinner {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: takes numbers; the child has not been waited for.
+        // SAFETY: passes numbers; the child has not been waited for.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// Waits until it does nothing while `urgent` does much: it stands aside.
+    /// Waits until it does nothing while `urgent` does much: then it stands aside.
     fn await_aside(&mut self, urgent: &mut Self) {
         loop {
             let before = self.counted();
@@ -116,18 +121,18 @@ impl Spinner {
         }
     }
 
-    /// Waits until it has stood aside, and runs again, which it must in order to tell.
+    /// Waits until it has stood aside and runs again, which it must to answer.
     fn await_having_stood_aside(&mut self) {
         while self.counted().aside == 0 {}
     }
 
-    /// Waits until it has done so many more rounds.
+    /// Waits until it has done this many more rounds.
     fn await_rounds(&mut self, rounds: u64) {
         let before = self.counted();
         while self.counted().rounds < before.rounds + rounds {}
     }
 
-    /// Waits until it has got some work done.
+    /// Waits until it has made progress.
     fn await_progress(&mut self) {
         let before = self.counted().rounds;
         while self.counted().rounds == before {}
@@ -141,16 +146,17 @@ impl Drop for Spinner {
     }
 }
 
-/// Confines the calling process, which has one thread yet, to its first CPU, and ends it with its parent.
+/// Confines the calling process, which has one thread so far, to its first CPU, and makes it end
+/// with its parent.
 fn confine() {
     let me = ThreadId::current();
     let first = affinity(me).unwrap().iter().next().unwrap();
     set_affinity(me, &CpuSet::single(first)).unwrap();
-    // SAFETY: takes numbers.
+    // SAFETY: passes numbers.
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }, 0);
 }
 
-/// The other process; as a test, it does nothing.
+/// The body of the other process. As a test it does nothing.
 #[test]
 fn a_spinner() {
     static ROUNDS: AtomicU64 = AtomicU64::new(0);
@@ -169,7 +175,7 @@ fn a_spinner() {
         }
         std::process::exit(0);
     });
-    // What cooperation gives by itself: a host that was told would let the other starve, too.
+    // Tests cooperation alone: a host that knew the priorities would starve the other process, too.
     let runtime = Runtime::builder()
         .virtual_processors(1)
         .reflection(Reflection::Off)
@@ -217,7 +223,8 @@ fn equal_processes_share_and_none_yields_its_core() {
             another.await_progress();
             (one.counted().aside, another.counted().aside)
         };
-        // While they begin, the first microprocess of one, at the normal level, may outrank the other.
+        // While they begin, the first microprocess of one runs at the normal level and may outrank
+        // the other.
         let before = share();
         let after = (0..20).map(|_| share()).last();
         assert_eq!(after, Some(before));
@@ -233,7 +240,7 @@ fn outranked_process_continues_when_the_urgent_one_has_ended() {
         other.await_aside(&mut urgent);
         drop(urgent);
         other.await_having_stood_aside();
-        // Its entry is found free, and used again.
+        // Its entry is free again, and is reused.
         let mut urgent = meeting.spinner(50, FOR_EVER_MS);
         other.await_aside(&mut urgent);
     });
@@ -279,10 +286,10 @@ fn shortened_shared_file_ends_no_process() {
         one.await_aside(&mut another);
         let file = fs::OpenOptions::new().write(true).open(meeting.file()).unwrap();
         file.set_len(0).unwrap();
-        // Neither outranks the other any more: both are alone.
+        // Neither outranks the other any more: each counts as alone.
         one.await_rounds(MUCH);
         another.await_rounds(MUCH);
-        // Who comes later finds the file too short, and makes it long enough.
+        // A later process finds the file too short, and extends it.
         let mut third = meeting.spinner(30, FOR_EVER_MS);
         third.await_rounds(MUCH);
         one.await_progress();

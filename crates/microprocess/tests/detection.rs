@@ -1,7 +1,9 @@
-//! Whatever makes a kernel thread sleep, and whoever is to notice: the virtual processor goes on.
+//! Whatever makes a kernel thread sleep, and whichever source notices it: the virtual processor
+//! continues.
 //!
-//! Every sleeper of this suite sleeps in the kernel until a *neighbour*, on the same virtual processor, releases it: a source that does not notice
-//! hangs its test. Each kind of sleep is tested under every source that the host permits; the others are named as skipped.
+//! Every sleeper of this suite sleeps in the kernel until a *neighbour* on the same virtual
+//! processor releases it. A source that does not notice the sleep makes its test hang. Each kind of
+//! sleep is tested with every source that the host permits; the others are reported as skipped.
 #![expect(unsafe_code, reason = "raw system calls are the point")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
@@ -30,14 +32,14 @@ use kinds::{Kind, all};
 use late_page::LatePage;
 use watchdog::under_watchdog;
 
-/// Everything that notices sleep.
+/// All sources that notice sleep.
 const SOURCES: [Detection; 3] = [Detection::Bpf, Detection::Sentinel, Detection::Monitor];
 
 fn on(count: usize, detection: Detection) -> Runtime {
     Runtime::builder().virtual_processors(count).detection(detection).build()
 }
 
-/// Runs `body` under every source that the host permits.
+/// Runs `body` with every source that the host permits.
 fn under_each_source(test: &str, body: impl Fn(Detection) + Sync) {
     for source in SOURCES {
         if on(1, source).run(|| report().detection).unwrap() == source {
@@ -51,7 +53,7 @@ fn under_each_source(test: &str, body: impl Fn(Detection) + Sync) {
     }
 }
 
-/// A microprocess that sleeps `times` times and counts each sleep that is over.
+/// A microprocess that sleeps `times` times, and counts each sleep that has ended.
 struct Sleeper {
     kind: Arc<dyn Kind>,
     woken: Arc<AtomicUsize>,
@@ -71,7 +73,7 @@ impl Sleeper {
         Self { kind, woken, handle }
     }
 
-    /// Releases it from sleep number `time`, and waits until it has counted that.
+    /// Releases it from sleep number `time`, and waits until it has counted that sleep.
     fn release(&self, time: usize) {
         assert_eq!(self.woken.load(Ordering::SeqCst), time, "it woke by itself");
         self.kind.release(time);
@@ -83,7 +85,7 @@ impl Sleeper {
     }
 }
 
-/// One sleeper and one neighbour, `times` times.
+/// Runs one sleeper and one neighbour, `times` times.
 fn one_at_a_time(kind: Box<dyn Kind>, times: usize, source: Detection) -> Statistics {
     on(1, source)
         .run(|| {
@@ -98,7 +100,7 @@ fn one_at_a_time(kind: Box<dyn Kind>, times: usize, source: Detection) -> Statis
         .unwrap()
 }
 
-/// As many times as each kind of sleep is tried, and how many sleep at once.
+/// How often each kind of sleep is tried, and how many sleepers a crowd has.
 const TIMES: usize = 10;
 const CROWD: usize = 60;
 
@@ -120,7 +122,8 @@ fn a_sleeper_in_the_kernel_does_not_stop_its_neighbour() {
     });
 }
 
-/// Puts a crowd to sleep, and releases the first, the last, the second, and so on; how many woke.
+/// Lets a crowd sleep, and releases the first, the last, the second, and so on. Returns how many
+/// woke.
 fn crowd() -> usize {
     let kinds = (0..).flat_map(|_| all(1)).filter_map(|(_, kind)| kind);
     let mut sleepers: VecDeque<Sleeper> =
@@ -145,7 +148,8 @@ fn many_sleepers_of_all_kinds_are_released_in_any_order() {
     });
 }
 
-/// Who wakes in the kernel and goes on without a call of ours runs beside its virtual processor, until it is called back.
+/// A sleeper that wakes in the kernel and makes no call of the runtime runs beside its virtual
+/// processor, until a signal calls it back.
 #[test]
 fn a_sleeper_that_wakes_and_never_calls_is_called_back() {
     under_each_source("a_sleeper_that_wakes_and_never_calls", |source| {
@@ -166,7 +170,7 @@ fn wake_a_hog<'scope>(scope: &'scope Scope<'scope, '_>, stop: &'scope AtomicBool
         yield_now();
     }
     writer.write_all(&[1]).unwrap();
-    // Nobody stops it before it has asked for a virtual processor.
+    // It is not stopped before it has asked for a virtual processor.
     while statistics().unblocked == 0 {
         yield_now();
     }
@@ -182,8 +186,9 @@ fn count_turns(turns: &AtomicUsize, stop: &AtomicBool) {
     }
 }
 
-/// A restartable sequence that waits for a page: nobody may be given its virtual processor meanwhile, since what it found out
-/// before the fault would be void, and no handler sees the fault to send it back.
+/// A restartable sequence that waits for a page. Its virtual processor must not be taken meanwhile:
+/// what the sequence read before the fault would become invalid, and no signal handler sees the
+/// fault to restart the sequence.
 #[test]
 fn a_page_fault_inside_a_restartable_sequence_keeps_the_processor() {
     under_each_source("a_page_fault_inside_a_restartable_sequence", |source| {
@@ -205,10 +210,11 @@ fn a_page_fault_inside_a_restartable_sequence_keeps_the_processor() {
                     after - before
                 });
                 let word = core::ptr::with_exposed_provenance_mut(word);
-                // Until a sequence begins: whoever just looks at this thread, to take its processor, has it refused.
+                // Until a sequence begins: it is refused while another thread checks this one to
+                // take its virtual processor.
                 let swap = || {
                     let vp = core::ptr::NonNull::new(kyocho_arch::current_vp())?;
-                    // SAFETY: the word is ours alone; that it faults is the test.
+                    // SAFETY: only this code uses the word. Its fault is the purpose of the test.
                     unsafe { restartable::compare_and_swap(vp, word, 0, 7) }.ok()
                 };
                 let swapped = core::iter::repeat_with(swap).find_map(|old| old);
@@ -223,7 +229,7 @@ fn a_page_fault_inside_a_restartable_sequence_keeps_the_processor() {
     });
 }
 
-/// The same word outside of a sequence: then the neighbour does run.
+/// The same word outside a sequence: then the neighbour does run.
 #[test]
 fn page_fault_outside_of_a_sequence_releases_the_virtual_processor() {
     under_each_source("a_page_fault_outside_of_one", |source| {
@@ -234,7 +240,7 @@ fn page_fault_outside_of_a_sequence_releases_the_virtual_processor() {
             .run(|| {
                 let address = page.address();
                 let neighbour = spawn(move || page.fill());
-                // SAFETY: a mapped word; the kernel waits until it is filled, by the neighbour.
+                // SAFETY: a mapped word. The kernel waits until the neighbour fills the page.
                 let read = unsafe { (address as *const usize).read_volatile() };
                 assert_eq!(read, 0);
                 neighbour.join().unwrap();
@@ -248,7 +254,7 @@ fn preemptions_by_the_host_are_counted_where_it_reports_them() {
     under_each_source("what_the_host_preempts", |source| {
         let counted = on(1, source).run(|| {
             let rival = kinds::rival_of_this_cpu();
-            // Until the host has taken the CPU from us, and given it back, some times.
+            // Until the host has taken the CPU from this thread, and given it back, a few times.
             while source == Detection::Bpf && statistics().host_resumed < 3 {}
             drop(rival);
             statistics()
@@ -259,7 +265,8 @@ fn preemptions_by_the_host_are_counted_where_it_reports_them() {
     });
 }
 
-/// The built-in queue's order, and where the last microprocess stopped that fell asleep.
+/// Keeps the built-in queue's order, and records where the last microprocess stopped that fell
+/// asleep.
 struct Witness {
     queue: List,
     stack: Arc<AtomicUsize>,
@@ -300,7 +307,7 @@ impl Scheduler for Witness {
 
 #[test]
 fn every_detection_reports_the_stack_pointer_of_a_sleeper() {
-    /// More than the frames between a function and the call that it sleeps in.
+    /// More than the frames between a function and the system call in which it sleeps.
     const DEPTH_BYTES: usize = 16 << 10;
     under_each_source("every_detection_reports_the_stack_pointer_of_a_sleeper", |source| {
         let stack = Arc::new(AtomicUsize::new(0));

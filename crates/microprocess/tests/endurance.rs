@@ -1,4 +1,5 @@
-//! What lasts: storms of signals, want of kernel threads, forks, hours; and what is left behind afterwards: nothing.
+//! Long and hard runs: storms of signals, lack of kernel threads, forks, hours of load. Nothing may
+//! be left behind afterwards.
 #![expect(unsafe_code, reason = "raw system calls are the point")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(
@@ -39,7 +40,7 @@ fn descriptors() -> usize {
     count_entries("/proc/self/fd")
 }
 
-/// Microprocesses that sleep in the kernel at the same time until the pipe is closed.
+/// Microprocesses that all sleep in the kernel until the pipe is closed.
 fn crowd(size: usize) -> (Vec<JoinHandle<()>>, std::io::PipeWriter) {
     let (reader, writer) = pipe().unwrap();
     let reader = Arc::new(reader);
@@ -50,7 +51,7 @@ fn crowd(size: usize) -> (Vec<JoinHandle<()>>, std::io::PipeWriter) {
     (sleepers.collect(), writer)
 }
 
-/// Lets a crowd sleep, all at once, and wakes it.
+/// Lets a crowd sleep at the same time, and wakes it.
 fn crowd_sleeps(size: usize) {
     let before = statistics();
     let (sleepers, writer) = crowd(size);
@@ -67,7 +68,7 @@ fn kernel_threads_of_a_crowd_end_after_it() {
         under_watchdog("pool", || {
             on(1, Detection::Auto)
                 .run(|| {
-                    // The runtime's own threads may still begin when `main` does.
+                    // The runtime's own threads may begin after `main`.
                     let mut before = 0;
                     while kernel_threads() != before {
                         before = kernel_threads();
@@ -75,7 +76,7 @@ fn kernel_threads_of_a_crowd_end_after_it() {
                     }
                     crowd_sleeps(100);
                     assert!(kernel_threads() > before + 100 / 2, "they had a kernel thread each");
-                    // Two spares may wait for good.
+                    // Two spares may remain for good.
                     while kernel_threads() > before + 2 {
                         sleep(Duration::from_millis(50));
                     }
@@ -86,7 +87,8 @@ fn kernel_threads_of_a_crowd_end_after_it() {
     });
 }
 
-/// Somebody looks at a holder nearly all the time; who was dismissed is joined, and its descriptor closed, all the same.
+/// Other threads look at a holder nearly all the time. A dismissed kernel thread is joined and its
+/// descriptor closed all the same.
 #[test]
 fn descriptors_of_a_crowd_are_closed_under_load() {
     alone("descriptors_of_a_crowd_are_closed_under_load", || {
@@ -105,7 +107,8 @@ fn descriptors_of_a_crowd_are_closed_under_load() {
                             })
                         })
                         .collect();
-                    // Some have been dismissed, and of those at most a few are not joined yet: each has one, and there are few others.
+                    // Some have been dismissed, and at most a few of those are not joined yet: each
+                    // has a descriptor, and there are few others.
                     let most = kernel_threads();
                     while kernel_threads() > most - 20 || descriptors() > kernel_threads() + 20 {
                         sleep(Duration::from_millis(5));
@@ -124,7 +127,7 @@ fn nothing_is_left_of_a_runtime_that_has_stopped() {
         under_watchdog("nothing left", || {
             for detection in [Detection::Sentinel, Detection::Bpf, Detection::Monitor] {
                 let run = || on(2, detection).run(|| crowd_sleeps(50)).unwrap();
-                // What is made once stays: the I/O port, the program in the host.
+                // What is made once remains: the I/O port, and the BPF program in the host.
                 run();
                 let (threads, open) = (kernel_threads(), descriptors());
                 (0..3).for_each(|_| run());
@@ -135,14 +138,15 @@ fn nothing_is_left_of_a_runtime_that_has_stopped() {
     });
 }
 
-/// Takes privileges and the right to more than `more` further kernel threads from this process.
+/// Takes privileges from this process, and the right to more than `more` further kernel threads.
 fn limit_kernel_threads(more: usize) {
     const NOBODY: u32 = 65_534;
-    // SAFETY: takes numbers.
+    // SAFETY: passes numbers.
     if unsafe { libc::geteuid() } == 0 {
-        // SAFETY: as above. A limit is none to the superuser.
+        // SAFETY: as above. The limit does not apply to the superuser.
         assert_eq!(unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) }, 0);
-        // SAFETY: as above. Who changes its user may no longer look at its own threads, unless it says so.
+        // SAFETY: as above. A process that changes its user may no longer inspect its own threads,
+        // unless it is made dumpable.
         assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }, 0);
     }
     set_limit((kernel_threads_of_user() + more) as libc::rlim_t);
@@ -150,16 +154,16 @@ fn limit_kernel_threads(more: usize) {
 
 fn set_limit(soft: libc::rlim_t) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes one structure of ours.
+    // SAFETY: writes one structure of this function.
     assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &raw mut limit) }, 0);
     limit.rlim_cur = soft.min(limit.rlim_max);
-    // SAFETY: reads one structure of ours.
+    // SAFETY: reads one structure of this function.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) }, 0);
 }
 
-/// Kernel threads of all processes of this process's user: what the limit counts.
+/// The number of kernel threads of all processes of this process's user, which the limit counts.
 fn kernel_threads_of_user() -> usize {
-    // SAFETY: takes nothing.
+    // SAFETY: has no arguments.
     let user = unsafe { libc::geteuid() };
     let owned = |path: &std::path::Path| {
         use std::os::unix::fs::MetadataExt;
@@ -171,8 +175,9 @@ fn kernel_threads_of_user() -> usize {
     processes.filter(|path| owned(path)).map(tasks).sum()
 }
 
-/// As many microprocesses sleep in the kernel at a time as there are kernel threads for; the next one keeps its virtual processor
-/// until it wakes. Nobody is lost, and once there are threads again, all is as before.
+/// Microprocesses can sleep in the kernel as long as there are kernel threads for them. The next
+/// one keeps its virtual processor until it wakes. No microprocess is lost; once there are threads
+/// again, all is as before.
 #[test]
 fn want_of_kernel_threads_delays_and_passes() {
     alone("want_of_kernel_threads_delays_and_passes", || {
@@ -209,7 +214,8 @@ fn raw_sleep_ms(ms: i64) {
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
 }
 
-/// Some of everything: messages, locks, memory, children, sleeps of both kinds. What it returns tells whether anything was lost.
+/// Some of everything: messages, locks, memory, children, sleeps of both kinds. The result shows
+/// whether anything was lost.
 fn mixed_round() -> usize {
     const MESSAGES: usize = 200;
     let (sender, receiver) = channel::bounded(4);
@@ -253,18 +259,19 @@ fn mixed_round() -> usize {
     sum + echo.join().unwrap()
 }
 
-/// What [`mixed_round`] returns.
+/// The result of [`mixed_round`].
 const MIXED: usize = 200 * 201 / 2 + 7;
 
 extern "C" fn nothing(_signal: core::ffi::c_int) {}
 
-/// Sends `count` signals to the threads of this process, as fast as one thread can: our own and one that has a handler.
+/// Sends `count` signals to the threads of this process, as fast as one thread can: the runtime's
+/// signal, and one with a handler.
 fn storm(count: usize) -> f64 {
     // SAFETY: all zero is a valid value.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = nothing as *const () as usize;
     action.sa_flags = libc::SA_ONSTACK | libc::SA_RESTART;
-    // SAFETY: a handler that does nothing.
+    // SAFETY: the handler does nothing.
     let set = unsafe { libc::sigaction(libc::SIGUSR2, &raw const action, core::ptr::null_mut()) };
     assert_eq!(set, 0);
     let process = std::process::id();
@@ -275,7 +282,7 @@ fn storm(count: usize) -> f64 {
             let thread: i32 = task.file_name().to_string_lossy().parse().unwrap();
             for _ in 0..20 {
                 let signal = if sent % 2 == 0 { libc::SIGURG } else { libc::SIGUSR2 };
-                // SAFETY: takes numbers; a thread that has gone is an error we ignore.
+                // SAFETY: passes numbers; if the thread has ended, the error is ignored.
                 unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
                 sent += 1;
             }
@@ -320,14 +327,15 @@ fn a_storm_of_signals_over_a_mixed_load_loses_nothing() {
     });
 }
 
-/// Forks; the child runs `body` and ends. How it ended, and what it wrote to its standard error.
+/// Forks; the child runs `body` and ends. Returns how it ended, and what it wrote to standard
+/// error.
 fn in_fork(body: impl FnOnce()) -> (i32, String) {
     let (mut reader, writer) = pipe().unwrap();
-    // SAFETY: the child does what is safe in a signal handler, or what the test is about.
+    // SAFETY: the child does what is safe in a signal handler, or what the test examines.
     let process = unsafe { libc::fork() };
     if process == 0 {
         use std::os::fd::AsRawFd;
-        // SAFETY: takes numbers.
+        // SAFETY: passes numbers.
         unsafe { libc::dup2(writer.as_raw_fd(), 2) };
         body();
         // SAFETY: ends the process.
@@ -337,7 +345,7 @@ fn in_fork(body: impl FnOnce()) -> (i32, String) {
     let mut said = Vec::new();
     reader.read_to_end(&mut said).unwrap();
     let mut status = 0;
-    // SAFETY: writes one number to where there is one.
+    // SAFETY: writes one number into a variable of this function.
     assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
     (status, String::from_utf8_lossy(&said).into_owned())
 }
@@ -349,17 +357,18 @@ fn the_child_of_a_fork_may_do_what_a_signal_handler_may() {
             on(2, Detection::Auto)
                 .run(|| {
                     let (status, said) = in_fork(|| {
-                        // SAFETY: writes bytes of ours.
+                        // SAFETY: writes a constant.
                         unsafe { libc::write(2, c"alive".as_ptr().cast(), 5) };
                     });
                     assert_eq!((status, said.as_str()), (0, "alive"));
                     let (status, said) = in_fork(|| {
                         let words = [c"/bin/echo".as_ptr(), core::ptr::null()];
-                        // SAFETY: a path and words that end as they should.
+                        // SAFETY: the path and the words end in zero bytes, and the list in a null
+                        // pointer.
                         unsafe { libc::execv(words[0], words.as_ptr()) };
                     });
                     assert_eq!((status, said.as_str()), (0, ""));
-                    // The parent goes on.
+                    // The parent continues.
                     assert_eq!(mixed_round(), MIXED);
                 })
                 .unwrap();
@@ -408,7 +417,7 @@ fn without_a_runtime_a_fork_is_an_ordinary_fork() {
 
 #[test]
 fn a_misused_handle_ends_the_test_by_its_message() {
-    // The judge itself: a process that fails is not taken for one that does not.
+    // Tests the judge itself: it must notice a process that fails.
     let mut judged = false;
     alone_judged(
         "a_misused_handle_ends_the_test_by_its_message",
@@ -418,7 +427,7 @@ fn a_misused_handle_ends_the_test_by_its_message() {
     assert!(judged);
 }
 
-/// What a soak looks at: memory in KiB, kernel threads, descriptors.
+/// What a soak measures: memory in KiB, kernel threads, descriptors.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     memory_kib: usize,
@@ -435,17 +444,18 @@ impl Sample {
     }
 }
 
-/// The largest of one figure.
+/// The greatest value of one figure.
 fn most(samples: &[Sample], figure: fn(&Sample) -> usize) -> usize {
     samples.iter().map(figure).max().unwrap()
 }
 
-/// How long the soak lasts, unless `KYOCHO_SOAK_SECONDS` says otherwise.
+/// How long the soak lasts, unless `KYOCHO_SOAK_SECONDS` sets another time.
 const SOAK_SECONDS: u64 = 180;
-/// Who sleeps at a time (20, 9 and some that come back), and twice the spares of two virtual processors: 64 each.
+/// The sleepers at a time (20, 9 and some that return), and twice the spares of two virtual
+/// processors: 64 each.
 const SOAK_THREADS_MAX: usize = 300;
 
-/// Memory, kernel threads and descriptors of a long mixed run: `scripts/soak`.
+/// Measures memory, kernel threads and descriptors of a long mixed run: `scripts/soak`.
 #[test]
 #[ignore = "lasts minutes: scripts/soak"]
 fn soak() {
@@ -455,7 +465,7 @@ fn soak() {
         under_watchdog_for(Duration::from_secs(seconds + 120), "soak", || {
             for detection in [Detection::Sentinel, Detection::Bpf] {
                 let all = on(2, detection).run(|| soak_for(seconds / 2, detection)).unwrap();
-                // What the first third needed is enough for the rest.
+                // What the first third needed must suffice for the rest.
                 let (first, rest) = all.split_at(all.len() / 3);
                 let memory_max_kib = most(first, |s| s.memory_kib) * 11 / 10 + 2048;
                 assert!(most(rest, |s| s.memory_kib) <= memory_max_kib, "memory grows: {all:?}");

@@ -1,5 +1,5 @@
-//! What the system refuses: every run either works or says so, and nothing hangs. A program of its own: the fault
-//! plane is one per process.
+//! Failing system calls: every run either works or reports the failure, and none hangs. In a
+//! separate program, since there is one fault plane for each process.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::panic::AssertUnwindSafe;
@@ -15,10 +15,11 @@ use kyocho_sys::fault::{Call, Kinds, sweep};
 mod watchdog;
 use watchdog::under_watchdog;
 
-/// The fault plane is one per process: a test at a time.
+/// One test at a time, since there is one fault plane for each process.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs a few microprocesses of all stack sizes; the sum of their results, or `None` if the system gave too little to start.
+/// Runs a few microprocesses with all stack sizes. Returns the sum of their results, or `None` if
+/// the runtime could not start.
 fn scenario(detection: Detection) -> Option<u64> {
     let runtime = Runtime::builder().virtual_processors(2).detection(detection).build();
     let main = || {
@@ -53,9 +54,10 @@ fn run_succeeds_or_reports_the_error_whichever_system_call_fails() {
     let others = [Call::Affinity, Call::Scheduler, Call::Signal, Call::Kill, Call::Read];
     let usual = calls.into_iter().chain(others).map(|call| (call, Detection::Auto));
     under_watchdog("faults", || {
-        // Without the program in the host, others look.
+        // Without the BPF program, another source is used.
         for (call, detection) in usual.chain([(Call::Bpf, Detection::Bpf)]) {
-            // Runs differ in how many calls they make: the sweep ends at the first that met no fault.
+            // Runs differ in their number of calls. The sweep ends at the first run that met no
+            // fault.
             let met = sweep(Kinds::Only(call), Errno::NOMEM, 100, |nth| {
                 let sum = scenario(detection);
                 assert!(sum.is_none_or(|sum| sum == 3), "{call:?} {nth}");
@@ -68,7 +70,7 @@ fn run_succeeds_or_reports_the_error_whichever_system_call_fails() {
     });
 }
 
-/// A microprocess sleeps in the kernel until it was found to.
+/// A microprocess sleeps in the kernel until its sleep was noticed.
 fn is_seen_asleep(runtime: &Runtime) {
     let (mut reader, mut writer) = pipe().unwrap();
     let slept = runtime.run(|| {
@@ -82,13 +84,14 @@ fn is_seen_asleep(runtime: &Runtime) {
     assert_eq!(slept, Ok(()));
 }
 
-/// A kernel thread that sleeps is looked at through a file. One that could not be opened when the thread began is opened later.
+/// A sleeping kernel thread is observed through a file. If it could not be opened when the thread
+/// began, it must be opened later.
 #[test]
 fn failed_observation_of_a_holder_is_repeated() {
     let _turn = TURN.lock();
     under_watchdog("looked at later", || {
         for detection in [Detection::Sentinel, Detection::Monitor] {
-            // What it finds out of the host meanwhile is not refused: it would do without.
+            // What it asks of the host meanwhile is not refused; otherwise it would do without.
             let runtime = Runtime::builder().virtual_processors(1).detection(detection).build();
             sweep(Kinds::Only(Call::Open), Errno::PERM, 100, |_| is_seen_asleep(&runtime));
         }

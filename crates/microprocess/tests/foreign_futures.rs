@@ -1,4 +1,5 @@
-//! Futures of other runtimes inside microprocesses: tokio's, async-io's, and wakers that come from anywhere at any time.
+//! Futures of other runtimes in microprocesses: tokio's, async-io's, and wakers that are called by
+//! any thread at any time.
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 
@@ -26,13 +27,13 @@ mod watchdog;
 use quiet::quiet;
 use watchdog::under_watchdog;
 
-/// A runtime in which a poll that slept would hang: nobody takes the virtual processor away.
+/// A runtime in which a poll that sleeps would hang, since the virtual processor is not taken away.
 fn on(virtual_processors: usize) -> Runtime {
     let builder = Runtime::builder().virtual_processors(virtual_processors);
     builder.detection(Detection::Off).build()
 }
 
-/// Runs `body` beside a tokio runtime that has a kernel thread of its own.
+/// Runs `body` beside a tokio runtime on a separate kernel thread.
 fn beside_tokio<T>(body: impl FnOnce(Handle) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let handle = runtime.handle().clone();
@@ -53,7 +54,7 @@ fn entered(tokio: &Handle) -> impl Fn(&mut dyn FnMut()) + Send + use<> {
     }
 }
 
-/// Answers one request of HTTP, once `may_answer`.
+/// Answers one HTTP request, once `may_answer` is set.
 fn serve(listener: &net::TcpListener, may_answer: &AtomicBool) {
     let (mut connection, _) = listener.accept().unwrap();
     let mut lines = BufReader::new(connection.try_clone().unwrap()).lines();
@@ -67,7 +68,7 @@ fn serve(listener: &net::TcpListener, may_answer: &AtomicBool) {
     write!(connection, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{path}").unwrap();
 }
 
-/// A client as they are written for tokio.
+/// A client written for tokio.
 async fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
@@ -132,7 +133,7 @@ fn tasks_timers_and_channels_of_tokio_work_from_both_sides() {
                     }
                     sum
                 });
-                // Its channels need no context.
+                // Channels of tokio need no context.
                 for number in 1..=50 {
                     block_on(sender.send(number)).unwrap();
                 }
@@ -188,7 +189,7 @@ fn futures_with_a_reactor_of_their_own_need_nothing() {
     });
 }
 
-/// Sleeps behind the runtime's back.
+/// Sleeps in the kernel without calling the runtime.
 fn sleep_in_the_kernel() {
     let soon = kyocho_sys::clock::monotonic_ns() + 1_000_000;
     // A signal ends it early, which does no harm.
@@ -212,7 +213,7 @@ fn poll_stays_on_one_kernel_thread_whatever_it_calls() {
             }));
             neighbour.join().unwrap();
         };
-        // With detection: what suspends in a poll holds its kernel thread, and another one goes on.
+        // With detection: a poll that suspends keeps its kernel thread, and another one takes over.
         for virtual_processors in [1, 2] {
             let runtime = Runtime::builder().virtual_processors(virtual_processors).build();
             runtime.run(main).unwrap();
@@ -220,7 +221,7 @@ fn poll_stays_on_one_kernel_thread_whatever_it_calls() {
     });
 }
 
-/// Ready once `fired`; keeps the last waker it was polled with.
+/// Ready once `fired` is set; keeps the waker of the last poll.
 #[derive(Default)]
 struct Gate {
     fired: AtomicBool,
@@ -235,7 +236,8 @@ impl Gate {
         })
     }
 
-    /// From a kernel thread of no runtime; sometimes by value, sometimes by reference, sometimes too often.
+    /// Called on a kernel thread outside any runtime. Wakes by value or by reference, sometimes
+    /// more often than necessary.
     fn fire(&self, manner: usize) {
         self.fired.store(true, Ordering::SeqCst);
         let waker = self.waker.lock().unwrap().clone();
@@ -294,14 +296,14 @@ fn wakes_from_outside_are_never_lost_and_never_too_many() {
                 assert_eq!(passed.load(Ordering::Relaxed), GATES);
                 firing.into_iter().for_each(|thread| thread.join().unwrap());
             };
-            // Joining kernel threads sleeps.
+            // Joining kernel threads sleeps in the kernel.
             let runtime = Runtime::builder().virtual_processors(virtual_processors).build();
             runtime.run(main).unwrap();
         }
     });
 }
 
-/// What a microprocess panicked with.
+/// The message with which a microprocess panicked.
 fn message<T>(joined: thread::Result<T>) -> String {
     match joined {
         Ok(_) => "it did not panic".to_owned(),
@@ -323,7 +325,7 @@ fn tokio_future_without_its_context_reports_what_to_do() {
                 for said in [message(waited), message(run)] {
                     assert!(said.contains("within(|poll|"), "{said}");
                 }
-                // What else a future panics with stays what it is.
+                // Other panics of a future are not changed.
                 let other = spawn(|| block_on(async { panic!("something else") })).join();
                 assert_eq!(message::<()>(other), "something else");
             })

@@ -1,28 +1,29 @@
-//! The folders of a crate lie in layers: each imports only from those below it.
+//! The folders of a crate form layers: each imports only from those below it.
 //!
 //! ```text
 //!   ARCHITECTURE.md ── blocks "layers of crates/NAME/src" ──► order of the folders, highest first
 //!   crates/NAME/src ── `crate::`, `super::` outside of tests ──► arrows from folder to folder
 //! ```
 //!
-//! A crate is checked as soon as `ARCHITECTURE.md` has a block for it. A layer is a folder of `src` together with the file of
-//! the same name. The order is total, so without an arrow that runs up there is no circle between folders either.
+//! A crate is checked as soon as `ARCHITECTURE.md` has a block for it. A layer is a folder of `src`
+//! together with the file of the same name. The order is total. So if no arrow runs up, there is no
+//! circle between folders either.
 //!
-//! An arrow is an import as the text has it. What is reached without a path (a method that a higher layer adds to a type of a
-//! lower one) is not seen: such a method must not be called from below.
+//! An arrow is an import in the source text. What is used without a path is not detected: a method
+//! that a higher layer adds to a type of a lower one. Such a method must not be called from below.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the first line of a block in `ARCHITECTURE.md` begins with.
+/// The beginning of the first line of a block in `ARCHITECTURE.md`.
 const TITLE: &str = "layers of ";
 
 /// One crate's folders, lowest first.
 #[derive(Debug, PartialEq, Eq)]
 struct Layers {
-    /// The folder that holds them, from the workspace's root.
+    /// The folder of the layers, relative to the workspace's root.
     src: String,
     names: Vec<String>,
 }
@@ -34,7 +35,7 @@ struct Source {
     text: String,
 }
 
-/// The blocks of `page`.
+/// The blocks in `page`.
 fn layers_of(page: &str) -> Vec<Layers> {
     let mut found = Vec::new();
     let mut lines = page.lines();
@@ -53,7 +54,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The length of what begins `text` and is no code: a comment or a literal; 0 if it is code.
+/// The length of the comment or literal at the start of `text`; 0 if it starts with code.
 fn not_code(text: &str) -> usize {
     let rest = text.as_bytes();
     let until = |end: &str, from: usize| {
@@ -87,7 +88,7 @@ fn not_code(text: &str) -> usize {
     }
 }
 
-/// `text` with a space in place of each comment and literal.
+/// `text` with a space in place of each comment and each literal.
 fn code_of(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;
@@ -105,7 +106,7 @@ fn code_of(text: &str) -> String {
     code
 }
 
-/// The end of the item that begins `text`, behind its attributes.
+/// The end of the item at the start of `text`, after its attributes.
 fn end_of_item(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut opened = false;
@@ -123,7 +124,8 @@ fn end_of_item(text: &str) -> usize {
     text.len()
 }
 
-/// Takes what is compiled for tests alone out of `code`; the names of the modules among it that have files of their own.
+/// Removes items that are compiled only for tests from `code`. Also returns the names of those that
+/// are modules with separate files.
 fn without_tests(code: &str) -> (String, Vec<String>) {
     const MARK: &str = "#[cfg(test)]";
     let (mut kept, mut modules) = (String::new(), Vec::new());
@@ -141,7 +143,7 @@ fn without_tests(code: &str) -> (String, Vec<String>) {
     (kept, modules)
 }
 
-/// The first words of the paths that begin `rest`: of one, or of each in a group.
+/// The first words of the paths at the start of `rest`: of one path, or of each in a group.
 fn first_words(rest: &str) -> Vec<String> {
     let word = |path: &str| -> String {
         path.trim_start()
@@ -164,7 +166,8 @@ fn first_words(rest: &str) -> Vec<String> {
     starts.into_iter().map(|at| word(&group[at..])).filter(|word| !word.is_empty()).collect()
 }
 
-/// What `source` imports by a path from the crate's root: the first word of each path. Macros are the root's.
+/// What `source` imports by paths from the crate's root: the first word of each path. Macros belong
+/// to the root.
 fn imports_of(source: &Source) -> BTreeSet<String> {
     let text = &source.text;
     let mut found = BTreeSet::new();
@@ -192,7 +195,7 @@ fn imports_of(source: &Source) -> BTreeSet<String> {
     found
 }
 
-/// The imports of `sources` that do not run down, in words.
+/// The imports of `sources` that do not run down, described in words.
 fn wrong_arrows(layers: &Layers, sources: &[Source]) -> Vec<String> {
     let place = |name: &str| layers.names.iter().position(|layer| layer == name);
     let mut wrong = Vec::new();
@@ -223,7 +226,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files.into_iter().chain(deeper).collect()
 }
 
-/// The sources of a crate, but for its root and its tests.
+/// The sources of a crate, except its root and its tests.
 fn sources_of(texts: &[(Vec<String>, String)]) -> Vec<Source> {
     let mut sources = Vec::new();
     let mut tests = Vec::new();
@@ -269,7 +272,7 @@ fn folders_import_from_those_below_them_alone() {
     }
 }
 
-/// What is wrong with a crate of these files, whose layers are `low` and, above it, `high`.
+/// The errors in a crate with these files, whose layers are `low` and, above it, `high`.
 fn wrong_with(files: &[(&str, &str)]) -> Vec<String> {
     let page = "```text\nlayers of crates/x/src\n\nhigh   what calls\nlow    what is called\n```\n";
     let layers = layers_of(page);

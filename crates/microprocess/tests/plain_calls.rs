@@ -1,6 +1,7 @@
-//! Input and output where the kernel gives no ring: plain calls, whose sleeps are Blocked events.
+//! Input and output if the kernel refuses rings: plain system calls, whose sleeps are Blocked
+//! events.
 //!
-//! A test program of its own: the refusal is injected, and holds for the whole process.
+//! A separate test program: the refusal is injected, and holds for the whole process.
 #![allow(missing_docs, reason = "tests are sentences")]
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
@@ -17,7 +18,7 @@ use kyocho_sys::fault::{Call, Injection, Kinds};
 mod watchdog;
 use watchdog::under_watchdog;
 
-/// Has the first ring refused, as in a container that forbids them.
+/// Refuses the first ring, as a container does that forbids them.
 fn without_rings(body: impl FnOnce() + Send) {
     under_watchdog("plain calls", || {
         let refusal = Injection::new(Kinds::Only(Call::Ring), 1, Errno::PERM);

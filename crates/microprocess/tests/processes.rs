@@ -1,4 +1,5 @@
-//! Child processes: how they end, what they say, and that waiting for them holds up nobody.
+//! Child processes: how they end, what they print, and that waiting for them delays no other
+//! microprocess.
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
@@ -15,7 +16,7 @@ use kyocho_microprocess::{Detection, Runtime, spawn, statistics, yield_now};
 mod watchdog;
 use watchdog::under_watchdog;
 
-/// A runtime in which a wait that blocked its kernel thread would hang.
+/// A runtime in which a wait that blocks its kernel thread would hang.
 fn on(virtual_processors: usize) -> Runtime {
     let builder = Runtime::builder().virtual_processors(virtual_processors);
     builder.detection(Detection::Off).build()
@@ -99,7 +100,7 @@ fn output_of_both_streams_is_collected_however_much_it_is() {
                 let text = String::from_utf8(bytes).unwrap();
                 assert!(text.starts_with(first) && text.lines().count() == 5000, "{}", text.len());
             }
-            // Chosen streams are left as they are, and a command can be used again.
+            // Streams that were set are not changed, and a command can be used again.
             let mut command = shell("echo out; echo err >&2");
             for _ in 0..2 {
                 let output = command.stderr(Stdio::null()).output().unwrap();
@@ -143,7 +144,7 @@ fn wait_with_a_limit_leaves_the_process_alone() {
     });
 }
 
-/// Whether a process, or what is left of one, has this number.
+/// Whether there is a process, or a zombie, with this number.
 fn exists(id: u32) -> bool {
     fs::exists(format!("/proc/{id}")).unwrap()
 }
@@ -181,7 +182,7 @@ fn child_gets_the_cpus_of_the_process_not_those_of_its_kernel_thread() {
             let slack = Command::new("cat").arg("/proc/self/timerslack_ns").output().unwrap();
             (String::from_utf8(output.stdout).unwrap(), String::from_utf8(slack.stdout).unwrap())
         };
-        // With the sentinel, which pins.
+        // With the sentinel, which pins holders.
         let runtime = Runtime::builder().virtual_processors(1).build();
         let (status, slack) = runtime.run(main).unwrap();
         assert_eq!(cpus(&status), wanted);
@@ -189,7 +190,7 @@ fn child_gets_the_cpus_of_the_process_not_those_of_its_kernel_thread() {
     });
 }
 
-/// Not a test but the other end of one: sends until it is killed, and never reads.
+/// Not a test, but the other end of one: sends until it is killed, and never reads.
 #[test]
 fn peer() {
     let Ok(address) = std::env::var("KYOCHO_TEST_PEER") else { return };
@@ -211,7 +212,7 @@ fn peer_that_is_killed_in_the_middle_is_an_error_and_no_signal() {
             let mut child = command.kill_on_drop().spawn().unwrap();
             let (mut stream, _) = listener.accept().unwrap();
             stream.read_exact(&mut [0; 10_000]).unwrap();
-            // It never reads this, so its kernel resets the connection.
+            // The peer never reads this, so its kernel resets the connection.
             stream.write_all(b"unread").unwrap();
             let reader = spawn({
                 let mut stream = stream.try_clone().unwrap();
@@ -231,7 +232,7 @@ fn peer_that_is_killed_in_the_middle_is_an_error_and_no_signal() {
     });
 }
 
-/// Reads until that fails; how.
+/// Reads until that fails; returns how.
 fn read_to_the_end(stream: &mut TcpStream) -> ErrorKind {
     loop {
         match stream.read(&mut [0; 4096]) {

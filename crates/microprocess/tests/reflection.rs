@@ -1,5 +1,6 @@
-//! What the host learns of priorities, and what still works when it acts on them. Each test has one virtual processor on one CPU, so that who
-//! is raised is in everybody's way, and runs with each means that the host permits.
+//! What the host learns of priorities, and what still works when it acts on them. Each test has one
+//! virtual processor on one CPU, where a raised thread delays all others. It runs with each means
+//! that the host permits.
 #![expect(unsafe_code, reason = "raw system calls are the point")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
@@ -28,7 +29,8 @@ const MEANS: [Reflection; 2] = [Reflection::RealTime, Reflection::Nice];
 const URGENT: u8 = 40;
 const LOW: u8 = 3;
 
-/// Runs `body` as a microprocess under each means that the host permits, in a process of its own on one CPU.
+/// Runs `body` as a microprocess with each means that the host permits, in a separate process on
+/// one CPU.
 fn under_each_means(test: &'static str, detection: Detection, body: impl Fn(Reflection) + Sync) {
     let under = |means| {
         let runtime = Runtime::builder().virtual_processors(1).detection(detection);
@@ -45,14 +47,14 @@ fn under_each_means(test: &'static str, detection: Detection, body: impl Fn(Refl
     });
 }
 
-/// Spins until `word` is set, without a call of the runtime's.
+/// Spins until `word` is set, without a call of the runtime.
 fn spin_until(word: &AtomicBool) {
     while !word.load(Ordering::SeqCst) {
         spin_loop();
     }
 }
 
-/// Lets the caller run at `level`.
+/// Sets the caller's level.
 fn become_level(level: u8) {
     Microprocess::current().set_priority(Priority::new(level).unwrap());
 }
@@ -63,7 +65,7 @@ fn standing() -> (Class, i32) {
     (class(me).unwrap().unwrap(), nice(me).unwrap())
 }
 
-/// Spins until the host schedules the caller as `is_right` says.
+/// Spins until the host schedules the caller so that `is_right` holds.
 fn await_standing(is_right: impl Fn((Class, i32)) -> bool) {
     while !is_right(standing()) {
         spin_loop();
@@ -93,7 +95,7 @@ fn the_host_learns_of_a_level_and_of_the_next() {
     });
 }
 
-/// The class and the nice value of a process that is started, as the host's own table tells them.
+/// The class and the nice value of a process that is started, read from the host.
 fn of_child() -> (u32, i32) {
     let mut child = Command::new("sleep").arg("1000").stdout(Stdio::null()).spawn().unwrap();
     let text = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -112,34 +114,36 @@ fn child_processes_do_not_inherit_it() {
         let of_usual_child = of_child();
         become_level(URGENT);
         await_standing(is_raised(means, usual.1));
-        // Where it was started nicer itself, what it starts is as usual: the host knows one usual value, 0.
+        // If it was itself started nicer, its children are normal: the host has one normal value,
+        // 0.
         let child = of_child();
         assert_eq!(child.0, 0);
         assert!(child == of_usual_child || child.1 == 0, "{child:?}");
         become_level(LOW);
         await_standing(|(_, nice)| nice > usual.1);
         assert_eq!(of_child(), of_usual_child);
-        // And it is low again.
+        // It is low again.
         await_standing(|(_, nice)| nice > usual.1);
     });
 }
 
-/// Sleeps in the kernel, where the runtime does not know of it, until `word` is 1.
+/// Sleeps in the kernel, without calling the runtime, until `word` is 1.
 fn sleep_on(word: &AtomicU32) {
     while word.load(Ordering::SeqCst) == 0 {
         let wait = libc::FUTEX_WAIT;
-        // SAFETY: a word that lives, its expected value, no timeout.
+        // SAFETY: a live word, its expected value, no timeout.
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, 0, 0) };
     }
 }
 
-/// Sleeps until a neighbour of the same level ends that, which must get the virtual processor for it.
+/// Sleeps until a neighbour of the same level ends the sleep. The neighbour must get the virtual
+/// processor for that.
 fn sleep_until_a_neighbour_comes() {
     let word = AtomicU32::new(0);
     scope(|scope| {
         scope.spawn(|| {
             word.store(1, Ordering::SeqCst);
-            // SAFETY: a word that lives, and how many to wake.
+            // SAFETY: a live word, and how many to wake.
             unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
         });
         sleep_on(&word);
@@ -179,7 +183,7 @@ fn loops_that_never_call_us_take_turns() {
             spin_until(&there);
             here.store(true, Ordering::SeqCst);
         });
-        // More urgent ones are let in by a timer.
+        // A timer gives way to more urgent ones.
         let (begun, tick) = (AtomicBool::new(false), AtomicBool::new(false));
         scope(|scope| {
             scope.spawn(|| {
@@ -196,7 +200,7 @@ fn loops_that_never_call_us_take_turns() {
     });
 }
 
-/// Runs beside an equal until it was preempted: the monitor has looked.
+/// Runs beside an equal until it was preempted, so that the monitor has checked.
 fn run_until_preempted() {
     let (before, stop) = (statistics().preempted, AtomicBool::new(false));
     scope(|scope| {
@@ -208,7 +212,8 @@ fn run_until_preempted() {
     });
 }
 
-/// Runs something urgent until the host knows; whether it learns of that by real-time classes.
+/// Runs an urgent microprocess until the host knows. Returns whether the host is told by real-time
+/// classes.
 fn raise_somebody() -> bool {
     let usual = standing();
     become_level(URGENT);
@@ -219,14 +224,15 @@ fn raise_somebody() -> bool {
     raised
 }
 
-/// Nothing that runs here changes how the host schedules the caller's kernel thread, nor the next one of its virtual processor.
+/// Nothing that runs here changes how the host schedules the caller's kernel thread, or the next
+/// one of its virtual processor.
 fn stay_as(given: (Class, i32)) {
     assert_eq!(report().reflection, Reflection::Off);
     for level in [URGENT, LOW, Priority::NORMAL.level()] {
         assert_eq!(standing(), given);
         become_level(level);
         sleep_until_a_neighbour_comes();
-        // What it starts is of that class as well, and starting it changes nothing.
+        // Its children have that class as well, and starting them changes nothing.
         assert_eq!(of_child().0, libc::SCHED_FIFO as u32);
     }
     assert_eq!(standing(), given);
@@ -237,7 +243,7 @@ fn a_class_that_the_user_gave_is_kept() {
     let test = "a_class_that_the_user_gave_is_kept";
     let on_one = || Runtime::builder().virtual_processors(1).build();
     let body = || {
-        // From here on whoever is made may be of another class than its virtual processor wants.
+        // From here on a new kernel thread may have another class than its virtual processor needs.
         let raised = on_one().run(raise_somebody).unwrap();
         let me = ThreadId::current();
         let given = Class::Fifo(10);

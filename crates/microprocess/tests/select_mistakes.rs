@@ -1,4 +1,4 @@
-//! What the compiler says of mistakes in `select!`.
+//! What the compiler reports for mistakes in `select!`.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use kyocho_sys::skip::skip;
 
-/// The macro alone: mistakes are found before anything that it names is looked for.
+/// Only the macro: mistakes are found before any name is resolved.
 fn source_of_macro() -> &'static str {
     let file = include_str!("../src/wait/select.rs");
     let start = file.find("#[macro_export]").unwrap();
@@ -14,7 +14,7 @@ fn source_of_macro() -> &'static str {
     &file[start..end + 2]
 }
 
-/// What the compiler says of a program that has `arms` in a `select!`.
+/// What the compiler reports for a program with `arms` in a `select!`.
 fn said_of(arms: &str) -> String {
     let mut compiler = Command::new("rustc")
         .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "-o", "/dev/null", "-"])

@@ -1,4 +1,4 @@
-//! Which types may be sent to another thread, and which may be shared, by what they guard.
+//! Which types may be sent to another thread and which may be shared, depending on what they guard.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -11,7 +11,7 @@ use kyocho_microprocess::{
     Barrier, Condvar, FutureHandle, Microprocess, Mutex, MutexGuard, Outside, RwLock, Semaphore,
 };
 
-/// A type of which the two constants below say whether it may be sent and shared.
+/// A type with two constants, which say whether it may be sent and shared.
 struct Probe<T>(PhantomData<T>);
 
 trait Neither {
@@ -21,7 +21,7 @@ trait Neither {
 
 impl<T> Neither for Probe<T> {}
 
-// Constants of the type come before those of a trait, where the bound holds.
+// If the bound holds, a constant of the type precedes that of a trait.
 impl<T: Send> Probe<T> {
     const SEND: bool = true;
 }
@@ -37,7 +37,8 @@ macro_rules! traits {
     };
 }
 
-/// The traits of `$type` around what may be sent and shared, what may be sent alone, and what may be neither.
+/// The traits of `$type` around a value that may be sent and shared, one that may only be sent, and
+/// one that may be neither.
 macro_rules! around {
     ($name:ident <$($life:lifetime,)? _>) => {
         [

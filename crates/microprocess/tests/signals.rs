@@ -1,5 +1,5 @@
-//! Signals as messages: each arrives where it is wanted, and afterwards everything is as before. A program of its own: what
-//! happens on a signal belongs to the process.
+//! Signals as messages: each arrives where it is wanted, and afterwards everything is as before. In
+//! a separate program, since the action of a signal belongs to the process.
 #![expect(unsafe_code, reason = "sends signals to the process, and looks at what happens on them")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
@@ -29,10 +29,11 @@ fn on(virtual_processors: usize) -> Runtime {
     Runtime::builder().virtual_processors(virtual_processors).build()
 }
 
-/// Sends `signal` to this process, as `kill` does: any of its threads may get it, and it may take a moment.
+/// Sends `signal` to this process, as `kill` does. Any of its threads may receive it, perhaps with
+/// a delay.
 fn raise(signal: Signal) {
     let process = i32::try_from(std::process::id()).unwrap();
-    // SAFETY: takes numbers.
+    // SAFETY: passes numbers.
     assert_eq!(unsafe { libc::kill(process, signal.number()) }, 0);
 }
 
@@ -41,14 +42,14 @@ fn raise_here(signal: Signal) {
     send(ThreadId::current(), signal).unwrap();
 }
 
-/// What happens on `signal`: a handler's address, or one of libc's marks.
+/// The action of `signal`: the address of a handler, or one of libc's constants.
 fn action(signal: Signal) -> usize {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: the C library writes one structure.
     let answer =
         unsafe { libc::sigaction(signal.number(), core::ptr::null(), action.as_mut_ptr()) };
     assert_eq!(answer, 0);
-    // SAFETY: zeroed is a value, and it was overwritten.
+    // SAFETY: all zero is a valid value, and it was overwritten.
     unsafe { action.assume_init() }.sa_sigaction
 }
 
@@ -112,7 +113,8 @@ fn end_of_the_last_receiver_restores_the_previous_action() {
             assert_eq!(other.recv(), Ok(Signal::USR1));
             other
         });
-        // Its runtime has stopped; it still keeps the signal from its default, which would end the process.
+        // Its runtime has stopped. It still replaces the default action of the signal, which would
+        // end the process.
         raise_here(Signal::USR1);
         drop(left);
         assert_eq!(action(Signal::USR1), libc::SIG_DFL);
@@ -151,7 +153,8 @@ fn places_are_bounded_and_used_again() {
                 raise(Signal::USR1);
                 assert!(all.iter().all(|signals| signals.recv() == Ok(Signal::USR1)));
             }
-            // A new owner of a place gets its own signals although the last one's forwarder may still be there.
+            // A new owner of a place gets its own signals, even if the former owner's forwarding
+            // microprocess still runs.
             for _ in 0..200 {
                 let signals = signals::channel([Signal::USR2]).unwrap();
                 raise(Signal::USR2);
@@ -191,7 +194,7 @@ fn raise_storm() {
     raise(Signal::USR2);
 }
 
-/// Takes turns with others until it is over; how many it took.
+/// Takes turns with others until the end; returns the number of its turns.
 fn worker(shared: &Arc<(AtomicU32, AtomicBool)>) -> impl FnOnce() -> u32 + use<> {
     let shared = Arc::clone(shared);
     move || {

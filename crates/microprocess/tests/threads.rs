@@ -1,4 +1,5 @@
-//! Spawning, joining, yielding, parking, sleeping, priorities, panics, deadlock: through the public interface.
+//! Spawning, joining, yielding, parking, sleeping, priorities, panics and deadlocks, through the
+//! public interface.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 
@@ -17,12 +18,12 @@ fn on_one<T: Send>(main: impl FnOnce() -> T + Send) -> T {
     Runtime::builder().virtual_processors(1).build().run(main).unwrap()
 }
 
-/// The longest time slice there is.
+/// The longest possible time slice.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// Runs `scenario` until nothing but its own calls switched. Nobody looks for sleepers in the kernel, and a slice ends only where the host
-/// takes a second from the process: then it runs again, with longer times. The scenario may find itself disturbed,
-/// too: it returns `None` then.
+/// Runs `scenario` until only its own calls caused switches. Sleeps in the kernel are not detected,
+/// and a slice ends only if the host takes a second from the process. In that case the scenario
+/// runs again, with longer times. It returns `None` if it finds itself disturbed.
 fn undisturbed<T: Send>(scenario: impl Fn(u32) -> Option<T> + Sync) -> T {
     const ATTEMPTS: u32 = 10;
     let attempt = |times: u32| {
@@ -69,7 +70,7 @@ fn several_virtual_processors_run_them_all() {
 fn equals_run_in_the_order_of_their_arrival_and_the_urgent_first() {
     let order = undisturbed(|_| {
         let log = Arc::new(Mutex::new(Vec::new()));
-        // Nobody goes before main.
+        // None runs before main waits.
         Microprocess::current().set_priority(Priority::HIGHEST);
         let handles: Vec<_> = [(10, 1), (40, 2), (10, 3), (63, 4), (40, 5), (0, 6)]
             .into_iter()
@@ -181,7 +182,8 @@ fn sleepers_wake_in_the_order_of_their_deadlines() {
             })
             .collect();
         yield_now();
-        // All three sleep now. Had one of them begun so late, their deadlines would be in another order.
+        // All three sleep now. If one of them began too late, their deadlines would be in another
+        // order.
         let began_together = started.elapsed() < Duration::from_millis(10) * times;
         for sleeper in sleepers {
             sleeper.join().unwrap();
@@ -232,7 +234,7 @@ fn deadlock_report_names_each_waiter_and_its_object() {
     assert!(deadlock.to_string().contains("stuck, priority 31, waits for an unpark"), "{deadlock}");
 }
 
-/// Counts to a bound in steps, then wakes somebody.
+/// Counts down in steps, then wakes another microprocess.
 struct Counter {
     left: u32,
     step: fn(u32) -> Step,
@@ -348,7 +350,7 @@ fn statistics_count_events() {
 fn futures_are_waited_for_and_spawned() {
     use core::task::{Poll, Waker};
     on_one(|| {
-        // Wakes itself some times.
+        // Wakes itself a few times.
         let mut left = 5;
         let value = block_on(core::future::poll_fn(move |context| {
             left -= 1;
@@ -387,7 +389,7 @@ fn a_future_woken_from_outside_is_no_deadlock() {
             }
             let waker = context.waker().clone();
             std::thread::spawn(move || {
-                // Long enough for the runtime to find nothing to do.
+                // Long enough for the runtime to find that it has nothing to do.
                 std::thread::park_timeout(Duration::from_millis(20));
                 waker.wake();
             });
@@ -420,7 +422,8 @@ fn runnable_ones_spread_over_idle_virtual_processors() {
         b.join().unwrap();
         statistics()
     });
-    // Either one moved, or they took turns by preemption: with two processors, no more than that.
+    // Either one moved, or they took turns by preemption; with two virtual processors nothing else
+    // happens.
     let counted = counted.unwrap();
     assert!(counted.shared + counted.preempted > 0, "{counted:?}");
 }
@@ -435,7 +438,8 @@ fn an_unpark_comes_from_outside() {
     });
 }
 
-/// Handles of a run, used outside of it after another run has had its slots: what ended has its result, what did not never will.
+/// Handles of a run are used outside it after another run has reused its slots. An ended
+/// microprocess has its result; one that did not end never will.
 #[test]
 fn handles_answer_for_their_own_microprocess_after_their_run() {
     const OTHERS: u64 = 300;
@@ -473,13 +477,13 @@ fn handles_answer_for_their_own_microprocess_after_their_run() {
     assert_eq!(on_one(sum_of_others), OTHERS * (OTHERS - 1) / 2);
 }
 
-/// The end of a run leaves alone what other runs make of the slots meanwhile.
+/// The end of a run does not affect what other runs do with the slots meanwhile.
 #[test]
 fn runs_side_by_side_take_nothing_from_each_other() {
     const WORKERS: u64 = 40;
     let short_run = || {
         let sum = on_one(|| {
-            // Never joined, and no longer there when the next run takes the slots.
+            // Never joined, and no longer there when the next run reuses the slots.
             (0..WORKERS / 2).for_each(|_| drop(spawn(park)));
             let workers: Vec<_> = (0..WORKERS)
                 .map(|number| {

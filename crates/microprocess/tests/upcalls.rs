@@ -1,4 +1,4 @@
-//! The events of Paper 1: Blocked, Unblocked, Resumed, Preempted; and what goes wrong on a stack.
+//! The events of Paper 1: Blocked, Unblocked, Resumed, Preempted; and errors on a stack.
 #![expect(unsafe_code, reason = "raw system calls are the point")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
@@ -31,12 +31,13 @@ fn raw_sleep_ms(ms: i64) {
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
 }
 
-/// How often a processor was taken from who ran on it: a job that the user stops and continues counts as asleep.
+/// How often a virtual processor was taken from its running microprocess. A job that the user stops
+/// and continues counts as asleep.
 fn taken_off(counted: &Statistics) -> u64 {
     counted.preempted + counted.blocked
 }
 
-/// Some microprocesses sleep in the kernel while others run; all sleep at the same time.
+/// Lets microprocesses sleep in the kernel at the same time, while others run.
 fn raw_sleepers(runtime: &Runtime, count: usize) -> Statistics {
     let asleep = Arc::new(AtomicUsize::new(0));
     let most = Arc::new(AtomicUsize::new(0));
@@ -105,17 +106,17 @@ fn a_pipe_read_in_the_kernel_lets_the_writer_run() {
             let [from, to] = ends;
             let reader = spawn(move || {
                 let mut byte = 0_u8;
-                // SAFETY: reads one byte to where there is one.
+                // SAFETY: reads one byte into a variable of this function.
                 let count = unsafe { libc::read(from, (&raw mut byte).cast(), 1) };
                 (count, byte)
             });
             yield_now();
             let byte = 42_u8;
-            // SAFETY: writes one byte of ours.
+            // SAFETY: writes one byte of this function.
             assert_eq!(unsafe { libc::write(to, (&raw const byte).cast(), 1) }, 1);
             let read = reader.join().unwrap();
             for end in ends {
-                // SAFETY: our own descriptor, not used any more.
+                // SAFETY: a descriptor of this test, which is not used any more.
                 unsafe { libc::close(end) };
             }
             read
@@ -128,7 +129,8 @@ fn a_pipe_read_in_the_kernel_lets_the_writer_run() {
 fn owner_of_a_std_mutex_held_across_a_park_runs() {
     under_watchdog("std mutex", || {
         let total = on(1, Detection::Auto).run(|| {
-            // A lock of the C library's kind: who waits for it waits in a futex, and we do not know.
+            // A lock of the C library: its waiters wait for a futex, which the runtime does not
+            // know.
             let mutex = Arc::new(std::sync::Mutex::new(0));
             let contenders: Vec<_> = (0..8)
                 .map(|_| {
@@ -232,7 +234,7 @@ fn hogs_of_one_priority_share_their_virtual_processor() {
                     .iter()
                     .map(|count| {
                         let count = Arc::clone(count);
-                        // Each ends once all have run: none can if one keeps the processor.
+                        // Each ends once all have run. None can if one keeps the virtual processor.
                         let all = counts.clone();
                         spawn(move || {
                             while all.iter().any(|count| count.load(Ordering::Relaxed) < 1000) {
@@ -284,7 +286,7 @@ fn a_stackless_hog_is_asked_and_then_preempted() {
                 }
                 statistics()
             });
-            // One that polls may still be caught twice, on a host that is busy.
+            // On a busy host, even one that polls may be interrupted twice.
             assert!(polls || taken_off(&counted.unwrap()) > 0);
         }
     });
@@ -335,7 +337,8 @@ fn preempted_code_keeps_its_thread_locals_and_errno() {
                             DEPTH.set(number);
                             set_errno(number as i32);
                             while std::time::Instant::now() < deadline {}
-                            // No call into the runtime in between: still the same kernel thread.
+                            // There was no call into the runtime: this is still the same kernel
+                            // thread.
                             assert_eq!(DEPTH.get(), number);
                             assert_eq!(errno(), number as i32);
                         })
@@ -351,7 +354,8 @@ fn preempted_code_keeps_its_thread_locals_and_errno() {
 
 thread_local!(static LOCAL: core::cell::Cell<u32> = const { core::cell::Cell::new(0) });
 
-/// Not inlined: the compiler would keep the value's address across calls that change the kernel thread.
+/// Not inlined: otherwise the compiler would keep the value's address across calls that change the
+/// kernel thread.
 #[inline(never)]
 fn local() -> u32 {
     LOCAL.get()
@@ -364,11 +368,12 @@ fn thread_locals_belong_to_the_kernel_thread() {
             .run(|| {
                 let (mut reader, mut writer) = std::io::pipe().unwrap();
                 LOCAL.set(1);
-                // Holds our kernel thread in the kernel until we write, so that we go on with another.
+                // Keeps this kernel thread in the kernel until the write, so that another one takes
+                // over.
                 let sleeper = spawn(move || {
                     let before = local();
                     reader.read_exact(&mut [0]).unwrap();
-                    // Same kernel thread: no call of ours in between.
+                    // The same kernel thread: there was no call into the runtime.
                     assert_eq!((before, local()), (1, 1));
                 });
                 yield_now();
@@ -388,10 +393,10 @@ fn a_page_fault_that_waits_hands_the_processor_on() {
     under_watchdog("page fault", || {
         let counted = on(1, Detection::Sentinel).run(|| {
             let address = page.address();
-            // SAFETY: reads a mapped byte; the kernel waits until it is filled.
+            // SAFETY: reads a mapped byte. The kernel waits until it is filled.
             let touching = spawn(move || unsafe { (address as *const u8).read_volatile() });
             yield_now();
-            // Only another kernel thread gets here: the one before sleeps in the fault.
+            // Only another kernel thread can get here: the first one sleeps in the fault.
             page.fill();
             assert_eq!(touching.join().unwrap(), 0);
             statistics()
@@ -411,7 +416,7 @@ fn a_storm_of_signals_harms_nothing() {
                 while !stormy.load(Ordering::Relaxed) {
                     for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
                         let tid: i32 = task.file_name().to_string_lossy().parse().unwrap();
-                        // SAFETY: takes numbers; a thread that has gone is an error we ignore.
+                        // SAFETY: passes numbers; if the thread has ended, the error is ignored.
                         unsafe { libc::syscall(libc::SYS_tgkill, process, tid, libc::SIGURG) };
                     }
                 }
@@ -474,7 +479,7 @@ fn many_wakes_between_two_virtual_processors_arrive() {
     });
 }
 
-/// The test program itself, running one of its tests, marked by this variable, in a child process.
+/// Set for a child process of this test program, which runs one of its tests.
 const CHILD: &str = "KYOCHO_TEST_CHILD";
 
 #[inline(never)]

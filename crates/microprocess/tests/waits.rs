@@ -1,5 +1,5 @@
-//! What waits do with the events of a runtime: I/O beside sleeping and spinning kernel threads, order by priority,
-//! the deadlock report, and what a stopped runtime leaves behind.
+//! Waits and the events of a runtime: I/O beside sleeping and spinning kernel threads, order by
+//! priority, the deadlock report, and what a stopped runtime leaves behind.
 #![allow(missing_docs, unsafe_code, reason = "tests are sentences; raw system calls are the point")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
@@ -24,11 +24,11 @@ fn on(virtual_processors: usize) -> Runtime {
     Runtime::builder().virtual_processors(virtual_processors).build()
 }
 
-/// Reads one byte by a raw call: blocks the kernel thread.
+/// Reads one byte by a plain system call, which blocks the kernel thread.
 fn raw_read(from: &impl AsRawFd) -> u8 {
     let mut byte = 0_u8;
     let (descriptor, place) = (from.as_raw_fd(), (&raw mut byte).cast());
-    // SAFETY: one byte to write to.
+    // SAFETY: there is one byte to write to.
     let count = unsafe { libc::read(descriptor, place, 1) };
     assert_eq!(count, 1);
     byte
@@ -42,11 +42,11 @@ fn completion_does_not_wait_for_its_submitter() {
         on(1)
             .run(|| {
                 let waiting = spawn(move || io::File::from(reader).read(&mut [0; 1]).unwrap());
-                // On the kernel thread that submitted the read above, for as long as it takes.
+                // On the kernel thread that submitted the read above, until it is released.
                 let asleep = spawn(move || raw_read(&raw_reader));
                 yield_now();
                 writer.write_all(&[1]).unwrap();
-                // With rings that leave a completion to their submitter this waits for ever.
+                // With rings that leave a completion to their submitter this would wait for ever.
                 assert_eq!(waiting.join().unwrap(), 1);
                 raw_writer.write_all(&[2]).unwrap();
                 assert_eq!(asleep.join().unwrap(), 2);
@@ -106,8 +106,8 @@ fn loop_that_never_calls_us_does_not_hold_up_input() {
     });
 }
 
-/// Waits in five microprocesses of different priorities, in the order given; then lets them go one by one. Returns the
-/// order in which they went.
+/// Waits in five microprocesses of different priorities, in the given order; then ends the waits
+/// one by one. Returns the order in which they ended.
 fn order_of_release(
     levels: &[u8],
     wait: impl Fn(u8) + Send + Sync,
@@ -125,7 +125,7 @@ fn order_of_release(
                         order.lock().unwrap().push(level);
                     };
                     scope.spawn_with(builder, waiter).unwrap();
-                    // Each must be waiting before the next comes, the less urgent ones too.
+                    // Each must be waiting before the next begins, also the less urgent ones.
                     let lower = Microprocess::current();
                     lower.set_priority(Priority::LOWEST);
                     yield_now();

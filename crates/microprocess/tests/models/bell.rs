@@ -1,5 +1,6 @@
-//! A process that is about to sleep, and one that has just changed a word that it waits for: the steps of `bell/ring.rs` in the order in which
-//! `bell/wait.rs`, `bell/rest.rs` and a gate take them, written out again.
+//! A process that is about to sleep, and one that has just changed a word for which the first one
+//! waits. The steps of `bell/ring.rs`, in the order in which `bell/wait.rs`, `bell/rest.rs` and a
+//! gate take them. The order is duplicated here.
 
 #[path = "../../src/processor/bell/ring.rs"]
 mod real;
@@ -9,10 +10,10 @@ use loom::thread::spawn;
 use crate::prim::atomic::{AtomicU32, Ordering, forget_orderings, order_loads};
 use crate::{explore, for_ever, futex, must_fail};
 
-/// What the two share.
+/// What the two processes share.
 struct Line {
     word: AtomicU32,
-    /// 1 once the waiter has said whom to ring.
+    /// 1 once the waiter has announced its bell.
     announced: AtomicU32,
     state: AtomicU32,
     counter: AtomicU32,
@@ -61,7 +62,7 @@ impl Line {
     }
 }
 
-/// One waits, one changes the word, and one wakes the waiter for something else.
+/// One thread waits, one changes the word, and one wakes the waiter for another reason.
 fn wait_and_change(rest: fn(&Line), change: fn(&Line)) {
     order_loads();
     explore(Some(3), move || {
@@ -87,7 +88,7 @@ fn forgotten_orderings_are_caught() {
     });
 }
 
-/// Mutant: looks for the last time, and shows only then that it is parked.
+/// Mutant: reads the word for the last time, and only then shows that it is parked.
 fn rest_shown_too_late(line: &Line) {
     let count = real::count(&line.counter);
     if !line.has_changed() {
@@ -102,7 +103,8 @@ fn a_last_look_before_parked_is_shown_is_caught() {
     must_fail(|| wait_and_change(rest_shown_too_late, Line::change));
 }
 
-/// Mutant: a ring between the last look and the sleep is part of what it sleeps on.
+/// Mutant: reads the counter after the last read of the word, so a ring in between does not end the
+/// sleep.
 fn rest_counted_too_late(line: &Line) {
     real::show_parked(&line.state);
     if !line.has_changed() {
@@ -116,7 +118,7 @@ fn a_count_after_the_last_look_is_caught() {
     must_fail(|| wait_and_change(rest_counted_too_late, Line::change));
 }
 
-/// Mutant: looks whether there is somebody to wake, and changes the word only then.
+/// Mutant: checks first whether to wake the waiter, and changes the word only then.
 fn changed_too_late(line: &Line) {
     let parked = real::is_parked(&line.state);
     line.word.swap(1, Ordering::SeqCst);

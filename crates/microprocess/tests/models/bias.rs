@@ -1,6 +1,8 @@
-//! Who is alone takes no lock, whoever comes in takes one: nobody is at the object while somebody else is.
+//! A virtual processor that is alone takes no lock; one that enters beside another makes both take
+//! it. No two access the object at the same time.
 //!
-//! The memory barrier that the host executes in every thread stands in each section, between its mask and its look at the bias.
+//! The memory barrier that the host executes in every thread is part of each section here, between
+//! setting the mask and reading the bias.
 
 #[path = "../../src/protocol/bias.rs"]
 mod real;
@@ -25,9 +27,9 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mutant {
     None,
-    /// Who comes in does not wait for sections.
+    /// A member that enters does not wait for sections.
     NeverInSection,
-    /// Sections look at the bias with no barrier behind their mask.
+    /// Sections read the bias without a barrier after setting their mask.
     NoBarrier,
 }
 
@@ -41,7 +43,7 @@ struct Processor {
     presence: Presence<Self>,
 }
 
-// SAFETY: what the model is to find out.
+// SAFETY: the model checks it.
 unsafe impl Sync for Processor {}
 
 impl Member for Processor {
@@ -54,7 +56,7 @@ impl Member for Processor {
     }
 }
 
-/// An object and its lock, and who may use it.
+/// An object and its lock, and the two that use it.
 struct World {
     bias: Bias<Processor>,
     lock: AtomicBool,
@@ -62,7 +64,7 @@ struct World {
     processors: [Processor; 2],
 }
 
-// SAFETY: what the model is to find out.
+// SAFETY: the model checks it.
 unsafe impl Sync for World {}
 
 impl World {
@@ -76,7 +78,7 @@ impl World {
             processors: [processor(), processor()],
         };
         let world = for_ever(world);
-        // Their words' first use.
+        // The first use of these words.
         world.lock.load(Ordering::Relaxed);
         world.bias.is_revoked();
         for processor in &world.processors {
@@ -106,7 +108,7 @@ impl World {
         while locks && self.lock.swap(true, Ordering::Acquire) {
             yield_now();
         }
-        // SAFETY: what the model is to find out.
+        // SAFETY: the model checks it.
         self.object.with_mut(|count| unsafe { *count += 1 });
         if locks {
             self.lock.store(false, Ordering::Release);
@@ -115,7 +117,7 @@ impl World {
     }
 }
 
-/// One is inside, the other comes in; both change the object, and go.
+/// One is inside and another enters. Both change the object and leave.
 fn one_joins() {
     order_stores();
     explore(Some(3), || {
@@ -132,7 +134,7 @@ fn one_joins() {
     });
 }
 
-/// Two are inside; one goes, and the other is alone with what that one left.
+/// Two are inside. One leaves, and the other one is alone with what that one did.
 fn one_leaves() {
     order_stores();
     explore(Some(3), || {

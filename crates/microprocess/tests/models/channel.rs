@@ -1,4 +1,4 @@
-//! The real channels, with ends that do no more than count.
+//! The real channels, with ends that only count.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) struct Receiver<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// A channel with room for so many messages.
+/// A channel with room for this many messages.
 pub(crate) fn bounded<T>(messages_max: usize) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Shared::new(Buffer::ring(messages_max)));
     (Sender { shared: Arc::clone(&shared) }, Receiver { shared })
@@ -50,7 +50,7 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        // Where an execution has failed, those who wait are gone with their stacks.
+        // If an execution has failed, waiters are gone with their stacks.
         if !std::thread::panicking() {
             self.shared.drop_sender();
         }

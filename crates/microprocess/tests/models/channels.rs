@@ -1,4 +1,5 @@
-//! Channels and `select` between threads on virtual processors of their own: each message arrives once, or goes back to who sent it.
+//! Channels and `select` between threads on separate virtual processors: each message arrives once,
+//! or returns to its sender.
 
 use core::time::Duration;
 
@@ -77,7 +78,7 @@ fn message_that_times_out_arrives_or_is_returned() {
     });
 }
 
-/// Selects among two channels, twice, while somebody sends into each.
+/// Selects between two channels, twice, while each gets a message.
 fn both_selected() {
     explore(Some(2), || {
         let channels = [bounded(0), bounded(0)];
@@ -114,7 +115,8 @@ fn select_whose_guard_is_released_early_is_caught() {
     });
 }
 
-/// Two that each would send to the other or receive from it: exactly one of the two messages passes.
+/// Two threads, each of which would send to the other or receive from it: exactly one of the two
+/// messages passes.
 #[test]
 fn two_selects_that_meet_agree() {
     explore(Some(2), || {

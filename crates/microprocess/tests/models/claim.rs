@@ -1,6 +1,8 @@
-//! Holder, sentinel, and the thread that comes back: nobody is at the queues while somebody else is.
+//! The holder, the sentinel, and a thread that returns from the kernel: no two use the queues at
+//! the same time.
 //!
-//! The kernel answers with the state of a thread under the lock of its run queue; here that is a mutex around what the thread does.
+//! The kernel reports the state of a thread under the lock of its run queue. Here that is a mutex
+//! around what the thread does.
 
 #[path = "../../src/protocol/claim.rs"]
 mod real;
@@ -14,7 +16,7 @@ use crate::{explore, for_ever, must_fail};
 pub(crate) use real::Hold;
 use real::exclusively;
 
-/// A virtual processor: what its holder alone may touch, and how often that happened.
+/// A virtual processor: the data of its holder, and how often it was used.
 struct Processor {
     touched: UnsafeCell<u32>,
     taking: AtomicBool,
@@ -27,9 +29,10 @@ impl Processor {
         for_ever(vp)
     }
 
-    /// Loom fails the model if two do it at the same time, or one without seeing the other's.
+    /// Loom fails the model if two threads do this at the same time, or one without seeing the
+    /// other's change.
     fn touch(&self) {
-        // SAFETY: what the model is to find out.
+        // SAFETY: the model checks it.
         self.touched.with_mut(|count| unsafe { *count += 1 });
     }
 }
@@ -44,13 +47,13 @@ enum Seen {
 /// A kernel thread.
 struct Thread {
     hold: Hold<Processor>,
-    /// The word that its restartable sequences look at.
+    /// The word that its restartable sequences read.
     word: AtomicPtr<Processor>,
     seen: Mutex<Seen>,
 }
 
 impl Thread {
-    /// One that holds `vp` and runs a microprocess.
+    /// A thread that holds `vp` and runs a microprocess.
     fn holding(vp: &'static Processor) -> &'static Self {
         let word = core::ptr::from_ref(vp).cast_mut();
         let thread = Self {
@@ -58,14 +61,15 @@ impl Thread {
             word: AtomicPtr::new(word),
             seen: Mutex::new(Seen::Runs),
         };
-        // Its words' first use.
+        // The first use of these words.
         thread.hold.unmask();
         thread.hold.held();
         thread.word.load(Ordering::Relaxed);
         for_ever(thread)
     }
 
-    /// A section: masked, at the queues if it still holds the processor; tells whether it did.
+    /// A section: masks events, and uses the queues if it still holds the virtual processor.
+    /// Returns whether it did.
     fn section(&self) -> bool {
         self.hold.mask();
         let held = self.hold.held().or_else(|| self.hold.settle_claim());
@@ -82,7 +86,7 @@ impl Thread {
         *self.seen.lock().unwrap() = Seen::Runs;
     }
 
-    /// A restartable sequence, which meets a page fault before its last store.
+    /// A restartable sequence with a page fault before its last store.
     fn sequence(&self, vp: &'static Processor) {
         if core::ptr::eq(self.word.load(Ordering::Acquire), vp) {
             self.sleep(true);
@@ -90,7 +94,7 @@ impl Thread {
         }
     }
 
-    /// The look at a sleeper: where it may lose its processor.
+    /// The check of a sleeper: where it may lose its virtual processor.
     fn look(&self) -> Option<()> {
         let seen = *self.seen.lock().unwrap();
         (seen == Seen::Sleeps { in_sequence: false }).then_some(())
@@ -106,7 +110,7 @@ impl Thread {
     }
 }
 
-/// How a taker goes about it.
+/// How a taker proceeds.
 type Taker = fn(&'static Thread, &'static Processor) -> bool;
 
 fn real(holder: &'static Thread, vp: &'static Processor) -> bool {
@@ -114,7 +118,7 @@ fn real(holder: &'static Thread, vp: &'static Processor) -> bool {
     taken.is_some()
 }
 
-/// Mutant: looks, and then claims what it saw a moment ago.
+/// Mutant: checks first, and then claims.
 fn claims_after_the_look(holder: &'static Thread, vp: &'static Processor) -> bool {
     let may = holder.look().is_some() && !holder.hold.is_masked();
     let taken = may && holder.hold.claim(vp);
@@ -124,7 +128,7 @@ fn claims_after_the_look(holder: &'static Thread, vp: &'static Processor) -> boo
     taken
 }
 
-/// Mutant: asleep is asleep, be it in a section.
+/// Mutant: ignores that the sleeper is in a section.
 fn ignores_the_mask(holder: &'static Thread, vp: &'static Processor) -> bool {
     let taken = holder.hold.claim(vp) && holder.look().is_some();
     if taken {
@@ -133,12 +137,13 @@ fn ignores_the_mask(holder: &'static Thread, vp: &'static Processor) -> bool {
     taken
 }
 
-/// Mutant: asleep is asleep, be it in a sequence.
+/// Mutant: ignores that the sleeper is in a restartable sequence.
 fn ignores_the_program_counter(holder: &'static Thread, vp: &'static Processor) -> bool {
     holder.take(vp, || (*holder.seen.lock().unwrap() != Seen::Runs).then_some(()))
 }
 
-/// A holder that is at the queues, sleeps, and is there again; and somebody who would take the processor meanwhile, for itself.
+/// A holder that uses the queues, sleeps, and uses them again; and a taker that would take the
+/// virtual processor for itself meanwhile.
 fn holder_and_taker(taker: Taker) {
     explore(None, move || {
         let vp = Processor::new();
@@ -223,7 +228,8 @@ fn a_look_that_ignores_the_program_counter_is_caught() {
     must_fail(|| sequence_that_sleeps(ignores_the_program_counter));
 }
 
-/// Two who would take it, the sentinel and the monitor, or a thread that comes back: one gets it, at most.
+/// Two takers: the sentinel and the monitor, or a thread that returns. At most one gets the virtual
+/// processor.
 #[test]
 fn two_takers_do_not_both_get_it() {
     explore(Some(3), || {

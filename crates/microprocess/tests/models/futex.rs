@@ -1,12 +1,13 @@
 //! The kernel's futexes: a table of sleepers under one lock, by the address of the word.
 //!
-//! As in the kernel, the look at the word and going to sleep are one step for whoever wakes. A deadline never passes by itself.
+//! As in the kernel, reading the word and falling asleep are one step for a waker. A deadline never
+//! passes by itself.
 
 use loom::sync::{Condvar, Mutex};
 
 use crate::prim::atomic::{AtomicU32, Ordering};
 
-/// Why a wait is over.
+/// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     Woken,
@@ -14,7 +15,7 @@ pub enum Wait {
     TimedOut,
 }
 
-/// Numbers of sleepers by word, and of those of them who are woken.
+/// The numbers of sleepers by word, and of those that have been woken.
 #[derive(Default)]
 struct Table {
     asleep: Vec<(usize, u32)>,
@@ -33,7 +34,8 @@ fn address(word: &AtomicU32) -> usize {
 
 pub fn wait(word: &AtomicU32, expected: u32, _deadline_ns: Option<u64>) -> Wait {
     let mut table = TABLE.lock().unwrap();
-    // An addition sees the last store, as the kernel's look does whose waker has come before; loom's loads may see an older one.
+    // An addition sees the last store. So does the kernel's read, if the waker came before it; a
+    // load of loom's may see an older value.
     if word.fetch_add(0, Ordering::Relaxed) != expected {
         return Wait::Changed;
     }
@@ -47,7 +49,7 @@ pub fn wait(word: &AtomicU32, expected: u32, _deadline_ns: Option<u64>) -> Wait 
     Wait::Woken
 }
 
-/// Processes are threads here.
+/// In models, processes are threads.
 pub fn wait_shared(word: &AtomicU32, expected: u32, deadline_ns: Option<u64>) -> Wait {
     wait(word, expected, deadline_ns)
 }

@@ -1,7 +1,8 @@
-//! State of an object that one thread at a time enters, and parking, as `guarded.rs` promises them: who enters next may wake the
-//! caller at once, and a wake that comes after the time was over does nothing.
+//! The state of an object that one thread at a time accesses, and parking, with the promises of
+//! `guarded.rs`: the next accessor may wake the caller at once, and a wake after the time limit
+//! does nothing.
 //!
-//! A mutant: while [`leave_early`] is in force a guard is left before its thread is parked.
+//! A mutant: while [`leave_early`] is in force, a guard is left before its thread is parked.
 
 use core::cell::{Cell, OnceCell};
 use core::fmt;
@@ -21,8 +22,9 @@ thread_local! {
     static MAY_BE_TRIED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From here on guards of this test may be tried. Loom takes who is about to try a lock for one that waits until that is free, and would invent
-/// deadlocks; so a word says whether somebody is inside, at the price of more orders.
+/// From here on guards of this test may be tried. Loom treats a thread that is about to try a lock
+/// like one that waits for it, and would report false deadlocks. So a word says whether a thread
+/// has access, at the price of more executions.
 pub(crate) fn may_be_tried() {
     MAY_BE_TRIED.set(true);
 }
@@ -32,7 +34,8 @@ pub(crate) fn leave_early() {
     LEAVES_EARLY.set(true);
 }
 
-/// A point in time that never comes by itself: see [`Record::time_out`](crate::record::Record::time_out).
+/// A point in time that never comes by itself: see
+/// [`Record::time_out`](crate::record::Record::time_out).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline;
 
@@ -58,7 +61,7 @@ pub(crate) struct Guarded<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: one thread at a time gets to the value; loom runs them on one kernel thread.
+// SAFETY: one thread at a time accesses the value; loom runs all threads on one kernel thread.
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
 impl<T> fmt::Debug for Guarded<T> {
@@ -78,7 +81,7 @@ impl<T> Guarded<T> {
 
     pub(crate) fn enter(&self) -> Guard<'_, T> {
         let lock = || self.lock.get_or_init(|| Mutex::new(()));
-        // Where an execution has failed, loom's locks have too; what unwinds goes in without.
+        // If an execution has failed, so have loom's locks; unwinding code enters without them.
         let inside = (!std::thread::panicking()).then(|| lock().lock().unwrap());
         while is_tried() && self.inside.swap(true, Ordering::Acquire) {
             loom::thread::yield_now();

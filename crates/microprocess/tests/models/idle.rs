@@ -1,4 +1,5 @@
-//! Taking a parked microprocess over from an idle holder, which wakes meanwhile: one of the two runs it, once.
+//! Taking a parked microprocess from an idle holder, which wakes meanwhile: one of the two runs it,
+//! once.
 
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
@@ -10,20 +11,20 @@ use crate::prim::cell::Cell;
 use crate::turn::Turn;
 use crate::{explore, for_ever, must_fail};
 
-/// What the poster asks.
+/// The poster's request.
 const WAKE: u32 = 2;
 
-/// Numbers of virtual processors: where the microprocess is parked, and the poster's.
+/// The numbers of the virtual processors: the home of the parked microprocess, and the poster's.
 const HOME: usize = 0;
 const POSTER: usize = 1;
 
-/// A microprocess. Its cells are its home's.
+/// A microprocess. Its cells belong to its home.
 struct Record {
     bits: AtomicU32,
     next: AtomicPtr<Self>,
     home: AtomicU32,
     is_parked: Cell<bool>,
-    /// How often it was run; whoever runs it is on its stack.
+    /// How often it was run. The thread that runs it is on its stack.
     stack: UnsafeCell<u32>,
 }
 
@@ -46,7 +47,7 @@ impl Record {
             is_parked: Cell::new(true),
             stack: UnsafeCell::new(0),
         };
-        // Its words' first use.
+        // The first use of these words.
         record.bits.load(Ordering::Relaxed);
         record.next.load(Ordering::Relaxed);
         record.home.load(Ordering::Relaxed);
@@ -58,17 +59,18 @@ impl Record {
         self.home.load(Ordering::Acquire) as usize
     }
 
-    /// Runs if it is parked, and parks again.
+    /// If it is parked: runs, and parks again.
     fn run_if_parked(&self) {
         if self.is_parked.replace(false) {
-            // SAFETY: what the model is to find out.
+            // SAFETY: the model checks it.
             self.stack.with_mut(|runs| unsafe { *runs += 1 });
             self.is_parked.set(true);
         }
     }
 }
 
-/// The virtual processor where the microprocess is parked; its holder falls asleep, and is woken by its timer or by the poster.
+/// The virtual processor where the microprocess is parked. Its holder falls asleep, and is woken by
+/// its timer or by the poster.
 struct Home {
     inbox: Inbox<Record>,
     attention: AtomicU32,
@@ -93,7 +95,8 @@ impl Home {
         }
     }
 
-    /// The holder: idle until something, then a timer of its own, or somebody there, wakes what is parked; then it serves its inbox.
+    /// The holder: idles; then a timer, or another microprocess there, wakes the parked one; then
+    /// it serves its inbox.
     fn idle(&self, record: &'static Record, way: Way) {
         if rest(&self.attention, IDLE) {
             // The timer is due at once.
@@ -112,10 +115,11 @@ impl Home {
     }
 }
 
-/// How the two go about it.
+/// How the two proceed.
 #[derive(Clone, Copy)]
 struct Way {
-    /// Moves the record from `home` to the poster if it is parked there and that is idle; whether it did.
+    /// Moves the record from `home` to the poster if it is parked there and `home` is idle; returns
+    /// whether it did.
     moves: fn(&Home, &'static Record) -> bool,
     rise: fn(&AtomicU32, u32),
 }
@@ -165,7 +169,7 @@ fn microprocess_parked_at_an_idle_home_is_run_by_one_of_two() {
     poster_and_sleeper(REAL);
 }
 
-/// Mutant: finds the home idle, and looks at the record without keeping the holder from waking.
+/// Mutant: finds the home idle and uses the record, without keeping the holder from waking.
 fn looks_without_a_claim(home: &Home, record: &'static Record) -> bool {
     home.attention.load(Ordering::SeqCst) == IDLE && look_and_move(record)
 }
@@ -175,7 +179,7 @@ fn a_look_without_a_claim_is_caught() {
     must_fail(|| poster_and_sleeper(Way { moves: looks_without_a_claim, ..REAL }));
 }
 
-/// Mutant: what it saw before the claim is old when it has claimed.
+/// Mutant: checks before the claim; the result is out of date after it.
 fn looks_before_the_claim(home: &Home, record: &'static Record) -> bool {
     let idle = home.attention.load(Ordering::SeqCst) == IDLE;
     let moves = idle && record.home() == HOME && record.is_parked.get() && claim(&home.attention);
@@ -191,7 +195,7 @@ fn a_look_before_the_claim_is_caught() {
     must_fail(|| poster_and_sleeper(Way { moves: looks_before_the_claim, ..REAL }));
 }
 
-/// Mutant: the holder rises although its processor is claimed.
+/// Mutant: the holder wakes although its virtual processor is claimed.
 fn rises_at_once(word: &AtomicU32, bit: u32) {
     word.fetch_and(!bit, Ordering::SeqCst);
 }

@@ -1,4 +1,5 @@
-//! Asking something of a holder that may be about to sleep: everything is done, once, and nobody sleeps over it.
+//! Requests to a holder that may be about to sleep: each is handled once, and none is missed
+//! because of the sleep.
 
 #[path = "../../src/protocol/attention.rs"]
 pub(crate) mod attention;
@@ -16,14 +17,14 @@ use crate::{explore, for_ever, must_fail};
 use attention::{IDLE, INBOX, Sleeper, raise, rest, rise, take};
 use real::{Inbox, Link, Posted, ask};
 
-/// What two posters may ask of a record.
+/// The requests of two posters.
 const FIRST: u32 = 2;
 const SECOND: u32 = 4;
 
 struct Record {
     bits: AtomicU32,
     next: AtomicPtr<Self>,
-    /// What the poster wrote before it asked, one cell each.
+    /// What each poster wrote before its request, in a separate cell.
     said: [UnsafeCell<u32>; 2],
 }
 
@@ -49,18 +50,18 @@ impl Record {
         for_ever(record)
     }
 
-    /// Looks at what was said before `bits` were asked.
+    /// Checks what was written before `bits` were requested.
     fn check(&self, bits: u32) {
         for (said, what) in self.said.iter().zip([FIRST, SECOND]) {
             if bits & what != 0 {
-                // SAFETY: what the model is to find out.
+                // SAFETY: the model checks it.
                 assert_eq!(said.with(|said| unsafe { *said }), what, "what came before is seen");
             }
         }
     }
 }
 
-/// A virtual processor, as far as others ask something of it.
+/// The part of a virtual processor that requests use.
 struct Home {
     inbox: Inbox<Record>,
     attention: AtomicU32,
@@ -78,7 +79,7 @@ impl Home {
     }
 
     fn post(&self, record: &'static Record, what: u32) {
-        // SAFETY: each poster has a cell of its own.
+        // SAFETY: each poster has a separate cell.
         record.said[usize::from(what == SECOND)].with_mut(|said| unsafe { *said = what });
         let Some(link) = ask(record, what) else { return };
         assert!(self.inbox.put(link).is_ok(), "it is open");
@@ -87,7 +88,7 @@ impl Home {
         }
     }
 
-    /// Serves and idles in turn until `expected` bits have been answered.
+    /// Serves and idles in turn until `expected` bits have been handled.
     fn serve(&self, expected: u32, way: Way) {
         let mut done = 0;
         loop {
@@ -117,7 +118,7 @@ impl Home {
     }
 }
 
-/// How a holder goes about it.
+/// How a holder proceeds.
 #[derive(Clone, Copy)]
 struct Way {
     rest: fn(&AtomicU32, u32) -> bool,
@@ -126,7 +127,7 @@ struct Way {
 
 const REAL: Way = Way { rest, answer: Link::answer };
 
-/// Two ask something of one record, or of one each.
+/// Two posters make requests to one record, or to one record each.
 fn two_posters(shared_record: bool, way: Way) {
     explore(Some(2), move || {
         let home = Home::new();
@@ -158,7 +159,7 @@ fn messages_with_relaxed_orderings_are_caught() {
     });
 }
 
-/// Mutant: falls asleep although something was raised since it looked.
+/// Mutant: falls asleep although a bit was raised since its last check.
 fn rests_anyway(word: &AtomicU32, bit: u32) -> bool {
     word.store(bit, Ordering::SeqCst);
     true

@@ -1,4 +1,4 @@
-//! The real inheritance.
+//! The real code of inheritance.
 
 #[path = "../../src/processor/inherit/chain.rs"]
 mod chain;

@@ -1,5 +1,6 @@
-//! Levels that travel along chains of waits while those wait, release, block elsewhere and change what they ask for: once everybody
-//! stands still, everybody has the level of the most urgent who waits for it, and nothing that anybody gave before.
+//! Levels are passed along chains of waits, while microprocesses wait, release, wait elsewhere and
+//! change their own levels. When all have come to rest, each has the level of its most urgent
+//! waiter, and no donation of an earlier wait.
 
 use loom::thread::spawn;
 
@@ -12,7 +13,8 @@ use crate::sync::Mutex;
 use crate::vp::{Masked, forget_changes};
 use crate::{explore, for_ever, must_fail};
 
-/// A microprocess that asks for `level` and runs `body`; and its end, when it has what it asked for and nothing else.
+/// A microprocess that asks for `level` and runs `body`. At its end it must have the level it asked
+/// for.
 fn microprocess(
     level: u8,
     body: impl FnOnce() + 'static,
@@ -30,21 +32,21 @@ fn microprocess(
     (record, ends)
 }
 
-/// The calling thread as one that asks for `level`.
+/// Makes the calling thread a microprocess that asks for `level`.
 fn become_one_at(level: u8) -> &'static Record {
     let me = Record::at(level);
     MicroprocessRef(me).become_current();
     me
 }
 
-/// Does what it was told, and checks what that comes to.
+/// Handles its messages, and checks the resulting level.
 fn check_own(me: &'static Record, level: u8) {
     me.serve();
     assert_eq!((me.effective_level(), me.level()), (level, level));
 }
 
-/// One at 10 holds a first mutex, which one at 40 comes for, and begins to wait for a second one, which main holds at 5: it keeps the
-/// first one meanwhile, or has just released it.
+/// One at 10 holds a first mutex, for which one at 40 waits. It begins to wait for a second mutex,
+/// which main holds at 5. Meanwhile it keeps the first one, or has just released it.
 fn chain_of_two(keeps_the_first: bool) {
     may_be_tried();
     explore(Some(2), move || {
@@ -93,7 +95,7 @@ fn chains_without_their_locks_are_caught() {
     });
 }
 
-/// A holder at 50 asks for 10 while somebody at 40 comes.
+/// A holder at 50 asks for 10 while one at 40 begins to wait.
 fn lowered_holder() {
     order_loads();
     order_stores();
@@ -133,7 +135,7 @@ fn a_home_that_takes_no_level_over_is_caught() {
     });
 }
 
-/// `JoinHandle::join` of `src/spawn.rs`, written out again.
+/// A duplicate of `JoinHandle::join` in `src/thread/spawn/join.rs`.
 fn join(joined: &'static Record) {
     let me = MicroprocessRef::current().0;
     me.prepare_to_park(false);
@@ -152,7 +154,7 @@ fn join(joined: &'static Record) {
     join.end(Masked::of(me.home()), me);
 }
 
-/// Wakes who joins `me`.
+/// Wakes the joiner of `me`.
 fn conclude(me: &'static Record) {
     me.completion.lock.acquire();
     let joiner = me.completion.joiner.replace(None);
@@ -160,7 +162,7 @@ fn conclude(me: &'static Record) {
     joiner.expect("it joins").wake();
 }
 
-/// One at 50 asks for 10 while somebody at 40 begins to wait for its end.
+/// One at 50 asks for 10 while one at 40 begins to wait for its end.
 fn lowered_while_joined() {
     order_loads();
     order_stores();

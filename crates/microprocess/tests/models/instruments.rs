@@ -1,4 +1,4 @@
-//! Nobody watches a model but loom.
+//! Models run under loom only, without Valgrind or `ThreadSanitizer`.
 
 pub(crate) fn release<T: ?Sized>(_at: &T) {}
 

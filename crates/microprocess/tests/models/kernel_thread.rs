@@ -1,4 +1,5 @@
-//! As much of a kernel thread as the pool and spin locks need. None is seen to run, so nobody spins for one.
+//! The parts of a kernel thread that the pool and spin locks need. None seems to run, so no waiter
+//! spins.
 
 use crate::for_ever;
 use crate::prim::atomic::AtomicPtr;

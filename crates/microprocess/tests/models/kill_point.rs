@@ -1,4 +1,4 @@
-//! Nobody is killed in models.
+//! In models no microprocess is killed.
 
 use crate::guarded::Deadline;
 

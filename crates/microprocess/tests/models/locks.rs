@@ -1,4 +1,5 @@
-//! Locks between threads on virtual processors of their own: they exclude, nobody is forgotten, nobody gets what is another's.
+//! Locks between threads on separate virtual processors: they exclude, no waiter is forgotten, and
+//! none gets what belongs to another one.
 
 use core::time::Duration;
 
@@ -14,21 +15,21 @@ use crate::{explore, for_ever, must_fail};
 
 const SOME_TIME: Duration = Duration::from_secs(1);
 
-/// What only who is inside may touch; loom fails the model where two do.
+/// Data that only the lock's owner may use. Loom fails the model if two do.
 #[derive(Default)]
 struct Inside(UnsafeCell<u32>);
 
-// SAFETY: what the models are to find out.
+// SAFETY: the models check it.
 unsafe impl Sync for Inside {}
 
 impl Inside {
     fn change(&self) {
-        // SAFETY: what the models are to find out.
+        // SAFETY: the models check it.
         self.0.with_mut(|count| unsafe { *count += 1 });
     }
 
     fn look(&self) -> u32 {
-        // SAFETY: what the models are to find out.
+        // SAFETY: the models check it.
         self.0.with(|count| unsafe { *count })
     }
 }
@@ -50,7 +51,7 @@ fn mutex_excludes_and_wakes_every_waiter() {
     mutex_between(2, 1, 2);
 }
 
-/// Whoever is passed over twice is handed the lock.
+/// A waiter that is overtaken twice is handed the lock.
 #[test]
 fn mutex_is_passed_to_a_waiter_that_was_passed_over_twice() {
     clock::step(1_000_000_000);
@@ -135,7 +136,7 @@ fn writers_exclude_everybody_and_readers_see_their_work() {
     writers_and_a_reader(3);
 }
 
-/// Whoever is passed over is handed the lock the next time.
+/// A waiter that is overtaken is handed the lock the next time.
 #[test]
 fn readers_writer_lock_is_passed_to_a_waiter_that_was_passed_over_twice() {
     clock::step(1_000_000_000);
@@ -150,7 +151,7 @@ fn readers_writer_lock_whose_guard_is_released_early_is_caught() {
     });
 }
 
-/// One that was woken to write finds readers inside.
+/// A waiter that was woken to write finds readers inside.
 #[test]
 fn readers_and_a_writer_that_pass_one_another_over_all_get_in() {
     explore(Some(2), || {

@@ -1,10 +1,10 @@
 //! The runtime's protocols in every order of memory accesses of two or three threads (loom).
 //!
-//! What runs is the real code: files of `src` are compiled a second time here, against a [`prim`] and a [`futex`] behind which loom
-//! stands, and where they name more of the runtime, against as little of it as they need (`kernel_thread`, `guarded`, ...). What is written out
-//! again instead says so.
+//! The models run the real code: files of `src` are compiled a second time here, against a [`prim`]
+//! and a [`futex`] that use loom. If they use more of the runtime, it is replaced by as little as
+//! they need (`kernel_thread`, `guarded`, ...). Code that is duplicated instead is marked.
 //!
-//! | model | real code | what would break it, and must |
+//! | model | real code | mutants, which must fail |
 //! |---|---|---|
 //! | [`bias`] | `bias.rs`, `claim.rs`'s mask | coming in without waiting for sections; a section without a barrier; relaxed orderings |
 //! | [`claim`] | `claim.rs` | a look before the claim; a look that ignores the mask, or the program counter |
@@ -14,14 +14,15 @@
 //! | [`idle`] | `attention.rs`, `inbox.rs` | a look at a sleeping holder's without a claim, or before it; a holder that rises without waiting; relaxed orderings |
 //! | [`pool`] | `pool.rs` | a head without a tag; a reserve that is taken for a spare |
 //! | [`tenure`] | `tenure.rs` | a state that is set before the home; an id that is not ended first; relaxed orderings |
-//! | [`ordered`] | `orders/word.rs`, `inbox.rs`, `attention.rs` | an order after its message; a kill that leaves who is parked, a resume who stands still; an id that is not looked at; relaxed orderings |
-//! | [`told`] | `reflection/told.rs` | telling beside others, or saying it too early; a process that is started meanwhile; relaxed orderings |
-//! | [`bell`] | `bell/ring.rs` | a last look or a count at the wrong time, on either side; relaxed orderings |
+//! | [`ordered`] | `orders/word.rs`, `inbox.rs`, `attention.rs` | an order after its message; a kill that does not end a wait; a resume without effect; an id that is not checked; relaxed orderings |
+//! | [`told`] | `reflection/told.rs` | two changes at once, or one recorded too early; a process started during a change; relaxed orderings |
+//! | [`bell`] | `bell/ring.rs` | a last check or a count at the wrong time, on either side; relaxed orderings |
 //! | [`locks`] | `sync/` | a guard that is left before its waiter is parked; relaxed orderings |
-//! | [`inheritance`] | `inherit/`, `sync/owned.rs`, `sync/raw_mutex.rs` | a home that is not told; chains without locks; relaxed orderings |
+//! | [`inheritance`] | `inherit/`, `sync/owned.rs`, `sync/raw_mutex.rs` | a home that is not informed; chains without locks; relaxed orderings |
 //! | [`channels`] | `channel/`, and select's waits in `sync/wait.rs` | the same |
 //!
-//! `cargo test -p kyocho-microprocess --test models`: some seconds. Where three threads are too many, loom bounds preemptions: see [`explore`].
+//! `cargo test -p kyocho-microprocess --test models` takes some seconds. If three threads have too
+//! many orders, loom bounds the preemptions: see [`explore`].
 #![expect(unsafe_code, reason = "the real code's, and words that loom shares out")]
 #![expect(
     dead_code,
@@ -36,7 +37,7 @@
     reason = "what stands in is named as what it stands for"
 )]
 
-// So that `kyocho_sys::prim` in the real code means what stands here.
+// Makes `kyocho_sys::prim` in the real code refer to the modules here.
 extern crate self as kyocho_sys;
 
 pub mod futex;
@@ -60,7 +61,7 @@ mod turn;
 mod channels;
 mod locks;
 
-// What stands in for the rest of the runtime, under the names that the real code uses.
+// Replacements for the rest of the runtime, under the names that the real code uses.
 mod channel;
 mod foreign_locks;
 mod guarded;
@@ -94,19 +95,19 @@ mod wait {
     pub(crate) use crate::{select, sync};
 }
 
-/// Runs `body` in every order in which threads preempt one another at most `preemptions_max` times; `None`: in every order.
+/// Runs `body` in every order with at most `preemptions_max` preemptions; `None`: in every order.
 fn explore(preemptions_max: Option<usize>, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions_max;
     builder.check(body);
 }
 
-/// For the length of the test: real code takes references that are good for ever.
+/// Leaks `value` for the length of the test: the real code takes static references.
 fn for_ever<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
 
-/// Runs a model of something broken.
+/// Runs a model of a mutant, which must fail.
 fn must_fail(model: impl FnOnce()) {
     let outcome = std::panic::catch_unwind(core::panic::AssertUnwindSafe(model));
     assert!(outcome.is_err(), "no order shows that it is broken");

@@ -1,8 +1,9 @@
-//! Orders to a microprocess that begins, parks, is woken, stands still and ends: a kill ends it wherever it is, a suspended one goes on
-//! once it is resumed, no wake is lost over it, and an order reaches nobody but whom it is for.
+//! Orders to a microprocess that begins, parks, is woken, is suspended and ends. A kill ends it in
+//! every state; a suspended one continues once it is resumed; no wake is lost; and an order reaches
+//! only the microprocess for which it is meant.
 //!
-//! Inbox, attention and order word are real; its virtual processor, which does with it what `dispatch.rs`, `orders.rs` and `schedule.rs` do, is
-//! written out again.
+//! Inbox, attention and order word are real. Its virtual processor is duplicated here, with the
+//! actions of `dispatch.rs`, `orders.rs` and `schedule.rs`.
 
 #[path = "../../src/processor/orders/word.rs"]
 mod word;
@@ -29,7 +30,7 @@ struct Record {
     bits: AtomicU32,
     next: AtomicPtr<Self>,
     orders: Orders,
-    // The holder's.
+    // Used by the holder.
     state: Cell<State>,
     queued: Cell<bool>,
     /// A kill ended its wait.
@@ -60,15 +61,16 @@ struct Home {
     attention: AtomicU32,
     turn: Turn,
     record: Record,
-    /// What the microprocess waits for: 0 until it waits (1) or a wake has come (2).
+    /// What the microprocess waits for: 0 before the wait, 1 during the wait, 2 once a wake has
+    /// come.
     awaited: AtomicU32,
     way: Way,
 }
 
-// SAFETY: cells are touched by the holder alone; loom runs all its threads on one kernel thread.
+// SAFETY: only the holder uses the cells; loom runs all its threads on one kernel thread.
 unsafe impl Sync for Home {}
 
-/// How orders are given, and what the holder does about them.
+/// How orders are given, and how the holder acts on them.
 #[derive(Clone, Copy)]
 struct Way {
     order: fn(&'static Home, u64, u64),
@@ -91,7 +93,7 @@ impl Home {
         };
         let (inbox, turn) = (Inbox::new(), Turn::new());
         let home = Self { inbox, attention: word(), turn, record, awaited: word(), way };
-        // Their words' first use.
+        // The first use of these words.
         home.inbox.drain(|_| ());
         take(&home.attention);
         home.turn.renew();
@@ -103,7 +105,7 @@ impl Home {
         for_ever(home)
     }
 
-    // ----- from outside
+    // ----- called from outside
 
     fn post(&'static self, bits: u32) {
         let Some(link) = ask(&self.record, bits) else { return };
@@ -124,7 +126,7 @@ impl Home {
         }
     }
 
-    // ----- the holder
+    // ----- called by the holder
 
     fn serve(&'static self) {
         if take(&self.attention) & INBOX != 0 {
@@ -155,7 +157,8 @@ impl Home {
         assert!(!self.record.queued.replace(true), "it is queued once");
     }
 
-    /// The base: serves, runs the microprocess when it is queued, and rests when it is not, until it ends.
+    /// The base: serves, runs the microprocess if it is queued, and sleeps if it is not, until it
+    /// ends.
     fn dispatch(&'static self) -> End {
         loop {
             self.serve();
@@ -191,7 +194,7 @@ impl Home {
         }
     }
 
-    /// Does what came up; whether the microprocess has to stand still.
+    /// Serves attention bits; returns whether the microprocess must be suspended.
     fn attend(&'static self) -> bool {
         self.serve();
         self.remind();
@@ -202,13 +205,13 @@ impl Home {
         stands_still
     }
 
-    /// A kill point; whether it ends here.
+    /// A kill point; returns whether the microprocess ends here.
     fn point(&self) -> bool {
         self.attention.load(Ordering::Relaxed) & attention::ORDERS != 0
             && self.record.orders.is_killed()
     }
 
-    /// The microprocess: it waits once, and ends. `None`: it goes on later.
+    /// The microprocess: it waits once, and ends. `None`: it continues later.
     fn run(&'static self) -> Option<End> {
         if self.attention.load(Ordering::Relaxed) != 0 && self.attend() {
             return None;
@@ -235,7 +238,8 @@ impl Home {
     }
 }
 
-/// Plays `others` beside the microprocess, each on a thread of its own; how it ended.
+/// Runs `others` beside the microprocess, each on a separate thread; the microprocess must end as
+/// `expected`.
 fn play(way: Way, others: &'static [fn(&'static Home)], expected: End) {
     order_stores();
     explore(Some(2), move || {
@@ -296,7 +300,7 @@ fn orders_with_relaxed_orderings_are_caught() {
     });
 }
 
-/// Mutant: tells the holder, and says only then what of.
+/// Mutant: sends the message first, and sets the order only then.
 fn orders_late(home: &'static Home, set: u64, clear: u64) {
     home.post(ORDERS);
     home.record.orders.change(ID, set, clear);
@@ -307,7 +311,7 @@ fn an_order_after_its_message_is_caught() {
     must_fail(|| play(Way { order: orders_late, ..REAL }, &[kill], End::Killed));
 }
 
-/// Mutant: a kill is noticed where it runs alone.
+/// Mutant: a kill does not end a wait.
 fn leaves_who_is_parked(orders: &Orders, state: State) -> Due {
     if state == State::Parked { Due::Nothing } else { orders.due(state) }
 }
@@ -317,7 +321,7 @@ fn kill_that_misses_a_parked_microprocess_is_caught() {
     must_fail(|| play(Way { due: leaves_who_is_parked, ..REAL }, &[kill], End::Killed));
 }
 
-/// Mutant: who stands still is not looked at again.
+/// Mutant: a resume has no effect on a suspended microprocess.
 fn leaves_who_stands_still(orders: &Orders, state: State) -> Due {
     if state == State::Suspended { Due::Nothing } else { orders.due(state) }
 }
@@ -328,7 +332,7 @@ fn resume_that_misses_a_suspended_microprocess_is_caught() {
     must_fail(|| play(way, &[suspend_and_resume, Home::wake], End::OfItself));
 }
 
-/// Mutant: who is suspended goes on at once where it is parked.
+/// Mutant: a parked microprocess continues at once when an order comes.
 fn resumes_the_parked(orders: &Orders, state: State) -> Due {
     if state == State::Parked { Due::GoesOn } else { orders.due(state) }
 }
@@ -339,7 +343,7 @@ fn a_resume_that_ends_a_wait_is_caught() {
     must_fail(|| play(way, &[suspend_and_resume, Home::wake], End::OfItself));
 }
 
-/// Somebody orders the last user of a record while that becomes another's.
+/// Gives an order to the last user of a record, while the record is renewed for another one.
 fn order_while_renewed(next_id: u64) {
     order_stores();
     explore(None, move || {

@@ -1,4 +1,5 @@
-//! The pool of waiting kernel threads: whoever is taken is taken once, and nobody is lost, whatever comes and goes meanwhile.
+//! The pool of waiting kernel threads: a thread that is taken is taken once, and none is lost,
+//! whatever is added and taken meanwhile.
 
 #[path = "../../src/processor/pool.rs"]
 mod real;
@@ -10,7 +11,7 @@ use crate::prim::atomic::{AtomicPtr, Ordering};
 use crate::{explore, for_ever, must_fail};
 use real::Pool;
 
-/// What both kinds of pool do.
+/// The interface of both kinds of pool.
 trait Threads: Send + Sync {
     fn put(&self, thread: &'static KernelThread);
     fn take(&self) -> Option<&'static KernelThread>;
@@ -26,7 +27,8 @@ impl Threads for Pool {
     }
 }
 
-/// Mutant: the same stack with a bare pointer for a head, so that one which went away and came back looks as if it had stayed.
+/// Mutant: the same stack with a bare pointer as its head. A head that was removed and added again
+/// looks as if it had stayed.
 struct Untagged(AtomicPtr<KernelThread>);
 
 impl Threads for Untagged {
@@ -45,7 +47,7 @@ impl Threads for Untagged {
     fn take(&self) -> Option<&'static KernelThread> {
         let mut head = self.0.load(Ordering::Acquire);
         loop {
-            // SAFETY: null or a record that lives for ever.
+            // SAFETY: null or a record that is never freed.
             let thread = unsafe { head.as_ref() }?;
             let next = thread.pool_next.load(Ordering::Relaxed);
             match self.0.compare_exchange(head, next, Ordering::Acquire, Ordering::Acquire) {
@@ -56,7 +58,8 @@ impl Threads for Untagged {
     }
 }
 
-/// One takes; the other takes two and puts the first back. Each of the two threads ends up in one place.
+/// One thread takes; the other one takes two and puts the first back. Each of the two threads ends
+/// up in one place.
 fn taken_and_put_back<P: Threads + 'static>(make: fn() -> P) {
     explore(Some(3), move || {
         let pool: &'static P = for_ever(make());

@@ -1,9 +1,11 @@
-//! What stands behind the door of `kyocho_sys::prim` here: loom's atomics and threads.
+//! What `kyocho_sys::prim` is in models: loom's atomics and threads.
 //!
-//! Loom's atomics belong to one execution and cannot be made by a `const fn`, which the real code is full of. So each is made at its
-//! first use, which is to be by the thread that made what it is in: models use what they make once before they share it.
+//! Loom's atomics belong to one execution and cannot be made by a `const fn`, which the real code
+//! uses everywhere. So each is made at its first use, which must be by the thread that makes the
+//! enclosing value. Models therefore use everything once before they share it.
 //!
-//! A mutant of the processor: while [`forget_orderings`] is in force every access is relaxed. Who relies on an ordering must notice.
+//! A mutant of the processor: while [`forget_orderings`] is in force, every access is relaxed. Code
+//! that relies on an ordering must then fail.
 
 /// Atomic words.
 pub mod atomic {
@@ -23,14 +25,15 @@ pub mod atomic {
         FORGETS.set(true);
     }
 
-    /// From here on a store of this test is a swap. Loom does not know that nothing comes between a read-modify-write and the store that it
-    /// read: where three threads use both on one word, it would invent executions.
+    /// From here on each store of this test is a swap. Loom does not know that nothing comes
+    /// between a read-modify-write and the store that it read. If three threads use both on one
+    /// word, it would report impossible executions.
     pub fn order_stores() {
         SWAPS.set(true);
     }
 
-    /// From here on a sequentially consistent load of this test reads what was stored last. Loom takes it for one that acquires, and would
-    /// invent executions.
+    /// From here on a sequentially consistent load of this test reads the last store. Loom treats
+    /// such a load as one that only acquires, and would report impossible executions.
     pub fn order_loads() {
         LOADS_IN_ORDER.set(true);
     }
@@ -43,14 +46,14 @@ pub mod atomic {
         if FORGETS.get() { Ordering::Relaxed } else { ordering }
     }
 
-    /// Orders what the calling thread does; not where orderings are forgotten.
+    /// Orders the accesses of the calling thread; has no effect while orderings are forgotten.
     pub fn fence(ordering: Ordering) {
         if kept(ordering) != Ordering::Relaxed {
             loom::sync::atomic::fence(ordering);
         }
     }
 
-    /// The handler on the same thread is no thread of a model.
+    /// A signal handler on the same thread is not part of a model.
     pub fn compiler_fence(_ordering: Ordering) {}
 
     macro_rules! atomic {
@@ -90,7 +93,7 @@ pub mod atomic {
 
                 pub fn store(&self, value: $value, ordering: Ordering) {
                     if std::thread::panicking() {
-                        // A failed execution, whose words are gone, unwinds.
+                        // A failed execution, whose words no longer exist, unwinds.
                         return;
                     }
                     if SWAPS.get() {
@@ -175,15 +178,15 @@ pub mod atomic {
     integer!(AtomicUsize, usize);
 }
 
-/// Interior mutability: what guards it is what the models are about.
+/// Interior mutability. Whether it is guarded is what the models check.
 pub mod cell {
     use core::cell::OnceCell;
     use core::fmt;
 
     pub use core::cell::UnsafeCell;
 
-    /// A cell that loom watches: a look that does not come after the last change, or a change that does not come after the last look,
-    /// fails the model.
+    /// A cell that loom watches. The model fails if a read is not ordered after the last change, or
+    /// a change not after the last read.
     pub struct Cell<T> {
         first: T,
         cell: OnceCell<loom::cell::UnsafeCell<T>>,
@@ -206,7 +209,7 @@ pub mod cell {
 
         pub fn get(&self) -> T {
             if std::thread::panicking() {
-                // A failed execution, whose cells are gone, unwinds.
+                // A failed execution, whose cells no longer exist, unwinds.
                 return self.first;
             }
             // SAFETY: loom checks it.
@@ -227,17 +230,17 @@ pub mod cell {
     }
 }
 
-/// Who waits for another thread lets it run.
+/// A thread that waits for another one lets it run.
 pub mod hint {
     pub use loom::thread::yield_now as spin_loop;
 }
 
-/// Threads that are no microprocesses: none here.
+/// Threads that are not microprocesses: there are none here.
 pub mod thread {
     pub use loom::thread::yield_now;
 }
 
-/// Time stands still: who waits until a deadline is told by a model when it has passed.
+/// Time stands still: a model decides when a deadline has passed.
 pub mod clock {
     use core::cell::Cell;
 
@@ -247,7 +250,7 @@ pub mod clock {
         static STEP_NS: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// From here on there is so much time between two looks of this test at the clock.
+    /// From here on the clock advances by `ns` between two readings of this test.
     pub fn step(ns: u64) {
         STEP_NS.set(ns);
     }

@@ -14,7 +14,7 @@ use crate::vp::{Masked, Vp};
 
 pub(crate) use reason::{Kind, Reason};
 
-/// How a wait stands.
+/// The state of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parked {
     No,
@@ -23,12 +23,12 @@ pub(crate) enum Parked {
     TimedOut,
 }
 
-/// Bits of what is asked of a record.
+/// Bits of requests to a record.
 pub(crate) mod remote {
     pub(crate) const CHANGED: u32 = 1;
 }
 
-/// As much of the real states as the real code asks for.
+/// The real states that the real code uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Runnable,
@@ -37,18 +37,18 @@ pub(crate) enum State {
     Suspended,
 }
 
-/// What others and the thread itself tell each other.
+/// What others and the thread itself share.
 #[derive(Debug)]
 struct Told {
     parked: Parked,
     /// Its level may have changed.
     changed: bool,
-    /// It sleeps, and has done everything that it was told before.
+    /// It sleeps, after it has handled all earlier requests.
     asleep: bool,
     ended: bool,
 }
 
-/// Who waits for its end.
+/// The joiner that waits for its end.
 #[derive(Debug)]
 pub(crate) struct Completion {
     pub(crate) lock: SpinLock,
@@ -61,7 +61,7 @@ pub(crate) struct Record {
     changes: Condvar,
     pub(crate) held_by: AtomicU64,
     asked_level: AtomicU8,
-    /// Its thread's own, as what follows.
+    /// Used by its thread only, as are the fields below.
     level: core::cell::Cell<u8>,
     pub(crate) state: core::cell::Cell<State>,
     pub(crate) inheritance: Inheritance,
@@ -70,7 +70,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// One that asks for `level`.
+    /// A record that asks for `level`.
     pub(crate) fn at(level: u8) -> &'static Self {
         let told = Told { parked: Parked::No, changed: false, asleep: false, ended: false };
         let record = Self {
@@ -84,7 +84,7 @@ impl Record {
             completion: Completion { lock: SpinLock::new(), joiner: Cell::new(None) },
             vp: Vp::new(),
         };
-        // Its words' and cells' first use.
+        // The first use of its words and cells.
         record.inheritance.forget();
         record.effective_level();
         record.completion.joiner.get();
@@ -97,7 +97,7 @@ impl Record {
         &self.vp
     }
 
-    /// The virtual processor of the calling thread; where an execution has failed and unwinds, whichever.
+    /// The virtual processor of the calling thread. If a failed execution unwinds, any.
     pub(crate) fn own_vp() -> &'static Vp {
         static GONE: Vp = Vp::new();
         if std::thread::panicking() { &GONE } else { MicroprocessRef::current().0.home() }
@@ -109,7 +109,7 @@ impl Record {
         self.told.lock().unwrap().parked = Parked::Yes { limited };
     }
 
-    /// Waits, and does meanwhile what others ask; how that ended.
+    /// Waits, and handles requests meanwhile; returns how the wait ended.
     pub(crate) fn park(&'static self) -> Parked {
         let mut told = self.told.lock().unwrap();
         while matches!(told.parked, Parked::Yes { .. }) {
@@ -128,7 +128,7 @@ impl Record {
         core::mem::replace(&mut told.parked, Parked::No)
     }
 
-    /// Takes a new level over, if it was told of one, and carries it on. By its thread.
+    /// Applies a new level, if it was informed of one, and passes it on. Called by its thread.
     pub(crate) fn serve(&'static self) {
         let changed = core::mem::take(&mut self.told.lock().unwrap().changed);
         if changed {
@@ -139,7 +139,7 @@ impl Record {
         }
     }
 
-    /// Asks it to do so.
+    /// Asks it to do that.
     pub(crate) fn post(&'static self, bits: u32) {
         assert_eq!(bits, remote::CHANGED);
         let mut told = self.told.lock().unwrap();
@@ -147,7 +147,7 @@ impl Record {
         self.changes.notify_all();
     }
 
-    /// Waits until it was asked to. By its thread.
+    /// Waits until it was asked to. Called by its thread.
     pub(crate) fn await_change(&self) {
         let mut told = self.told.lock().unwrap();
         while !told.changed {
@@ -162,7 +162,7 @@ impl Record {
         self.changes.notify_all();
     }
 
-    /// Waits until it sleeps or has ended; whether it sleeps.
+    /// Waits until it sleeps or has ended; returns whether it sleeps.
     pub(crate) fn await_rest(&self) -> bool {
         let mut told = self.told.lock().unwrap();
         loop {
@@ -182,12 +182,12 @@ impl Record {
         }
     }
 
-    /// Ends the wait; one that comes too late does nothing.
+    /// Ends the wait; a wake that is too late does nothing.
     pub(crate) fn wake(&self) {
         self.end_as(Parked::Woken, |_| true);
     }
 
-    /// The time of its wait is over, if it waits and has a limit.
+    /// The deadline of its wait passes, if it waits with a time limit.
     pub(crate) fn time_out(&self) {
         self.end_as(Parked::TimedOut, |limited| limited);
     }
@@ -217,7 +217,7 @@ impl Record {
         self.level.set(self.effective_level());
     }
 
-    /// `Microprocess::set_priority` of the caller's own.
+    /// `Microprocess::set_priority`, for the caller itself.
     pub(crate) fn set_level(&'static self, level: u8) {
         self.asked_level.store(level, Ordering::SeqCst);
         self.vp.changed(self);
@@ -240,7 +240,7 @@ impl PartialEq for MicroprocessRef {
     }
 }
 
-/// What models ask for that know of no levels.
+/// The level in models without levels.
 const NORMAL: u8 = 31;
 
 loom::thread_local! {
@@ -252,7 +252,7 @@ impl MicroprocessRef {
         Self(CURRENT.with(core::cell::Cell::get))
     }
 
-    /// From here on the calling thread is that microprocess.
+    /// From here on the calling thread is this microprocess.
     pub(crate) fn become_current(self) {
         CURRENT.with(|record| record.set(self.0));
     }

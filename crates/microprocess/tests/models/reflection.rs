@@ -1,4 +1,5 @@
-//! The real word that says what the host was told of a thread; the host is a cell. Waiting for what another thread is about to do.
+//! The real word that says what the host was told of a thread. The host is a cell. Waits for what
+//! another thread is about to do.
 
 #[path = "../../src/processor/reflection/told.rs"]
 mod told;
@@ -19,13 +20,13 @@ impl Means {
     }
 }
 
-/// What the word of who is being told of says.
+/// The word's value while the host is being told.
 pub(crate) const BUSY: u8 = told::BUSY;
 
-/// Nobody is.
+/// No thread is raised.
 pub(crate) static RAISED: AtomicBool = AtomicBool::new(false);
 
-/// What mutants of it change.
+/// The word, which mutants change.
 pub(crate) fn word(told: &Told) -> &AtomicU8 {
     &told.0
 }

@@ -1,4 +1,4 @@
-//! Sections, in which a thread of a model is anyway.
+//! Sections. A thread of a model is always in one.
 
 use crate::record::Record;
 use crate::vp::{Masked, Vp};

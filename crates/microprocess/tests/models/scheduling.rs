@@ -1,4 +1,5 @@
-//! The host's scheduler: what it was told of a thread is a cell of that one, which whoever is to be alone in telling may change.
+//! The host's scheduler. What it was told of a thread is a cell of that thread, which fails the
+//! model if two change it at once.
 
 use core::convert::Infallible;
 

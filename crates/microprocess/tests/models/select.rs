@@ -1,5 +1,6 @@
-//! Waiting for the first of several arms: `Select::wait_until` of `src/select.rs` written out again, without the rotating start, which
-//! would make executions differ. The arms and the episode are real.
+//! Waiting for the first of several arms: a duplicate of `Select::wait_until` in
+//! `src/wait/select.rs`, without the rotating start, which would make executions differ. The arms
+//! and the episode are real.
 
 #[path = "../../src/wait/select/operation.rs"]
 mod operation;
@@ -10,7 +11,7 @@ use crate::guarded::Deadline;
 use crate::record::{Kind, Reason};
 use crate::sync::wait::Episode;
 
-/// The arm whose operation is done; `None` if the time was over first.
+/// The arm whose operation is done; `None` if the deadline passed first.
 pub(crate) fn wait_until(arms: &[&dyn Operation], deadline: Option<Deadline>) -> Option<usize> {
     loop {
         if let Some(index) = arms.iter().position(|arm| arm.attempt()) {
@@ -18,7 +19,7 @@ pub(crate) fn wait_until(arms: &[&dyn Operation], deadline: Option<Deadline>) ->
         }
         let episode = Episode::new();
         let all_wait = (0..).zip(arms).all(|(index, arm)| {
-            // SAFETY: the arms are borrowed and the episode lives until all arms are withdrawn.
+            // SAFETY: the arms are borrowed, and the episode lives until all arms are withdrawn.
             unsafe { arm.enlist(&episode, index) }
         });
         let reason = Reason { kind: Kind::Select, object: 0 };

@@ -1,6 +1,6 @@
-//! Short locks, as `spin.rs` promises them where several virtual processors need them.
+//! Short locks, with the promises of `spin.rs` for several virtual processors.
 //!
-//! A mutant: while [`without_locks`] is in force they exclude nobody.
+//! A mutant: while [`without_locks`] is in force, they exclude nothing.
 
 use core::cell::{Cell, OnceCell};
 use core::fmt;
@@ -12,20 +12,21 @@ thread_local! {
     static IS_NEEDED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// From here on the short locks of this test exclude nobody.
+/// From here on the short locks of this test exclude nothing.
 pub(crate) fn without_locks() {
     IS_NEEDED.set(false);
 }
 
-/// Whether locks are taken: not where an execution has failed and unwinds, with loom's locks gone.
+/// Whether locks are taken. They are not if a failed execution unwinds, whose locks no longer
+/// exist.
 fn is_needed() -> bool {
     IS_NEEDED.get() && !std::thread::panicking()
 }
 
-/// A lock, made at its first use, in a record that lives for ever. Who waits for it sleeps.
+/// A lock, made at its first use, in a record that is never freed. A waiter sleeps.
 pub(crate) struct SpinLock {
     lock: OnceCell<Mutex<()>>,
-    /// Of who holds it.
+    /// The guard of the holder.
     held: Cell<Option<MutexGuard<'static, ()>>>,
 }
 

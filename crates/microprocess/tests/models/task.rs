@@ -1,8 +1,8 @@
-//! A thread as the host knows it.
+//! A thread, as the host knows it.
 
 use crate::prim::cell::Cell;
 
-/// The level that the host has been told.
+/// The level that the host was told.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadId(pub &'static Cell<u8>);
 

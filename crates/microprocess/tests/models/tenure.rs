@@ -1,4 +1,5 @@
-//! A record that changes hands while the end of a run, and a stale handle, look whether it is still theirs.
+//! A record is renewed for another microprocess, while the end of a run and a stale handle check
+//! whether it still belongs to them.
 
 #[path = "../../src/protocol/tenure.rs"]
 mod real;
@@ -15,11 +16,11 @@ const FINISHED: u64 = 2;
 /// The home in the run that has ended, and in the one that goes on.
 const OLD_HOME: u64 = 1;
 const NEW_HOME: u64 = 2;
-/// The microprocess of each.
+/// The microprocess of each run.
 const OLD: u64 = 7;
 const NEW: u64 = 8;
 
-/// As much of a record as there is to renew.
+/// The parts of a record that a renewal uses.
 struct Record {
     id: AtomicU64,
     home: AtomicU64,
@@ -28,7 +29,7 @@ struct Record {
 }
 
 impl Record {
-    /// One that `OLD` had, or has, as `state` says.
+    /// A record that belonged to `OLD`, or still does, depending on `state`.
     fn of_the_old_run(state: u64) -> &'static Self {
         let record = Self {
             id: AtomicU64::new(OLD),
@@ -36,7 +37,7 @@ impl Record {
             state: AtomicU64::new(state),
             finished: AtomicU64::new(0),
         };
-        // Their first use.
+        // The first use of these words.
         for word in [&record.id, &record.home, &record.state, &record.finished] {
             word.load(Ordering::Relaxed);
         }
@@ -51,7 +52,7 @@ impl Record {
         self.state.store(USED, Ordering::Relaxed);
     }
 
-    /// `Shared::take_records`: whether the end of the old run takes it.
+    /// `Shared::take_records`: returns whether the end of the old run takes it.
     fn is_taken(&self) -> bool {
         let is_used = || self.state.load(Ordering::Relaxed) == USED;
         let is_ours = || self.home.load(Ordering::Relaxed) == OLD_HOME;
@@ -65,7 +66,7 @@ impl Record {
         begin(&self.id, NEW);
     }
 
-    /// Mutant: in use before it is anybody's.
+    /// Mutant: the state is set before the home.
     fn renew_state_first(&self) {
         self.set_state();
         self.finished.store(0, Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! The monitor, the heir of a virtual processor and the thread itself, which starts a process: one at a time tells the host, the
-//! process is nobody special, and what the word says is what the host knows.
+//! The monitor, the new holder of a virtual processor, and the thread itself, which starts a
+//! process. One at a time tells the host; the process has the normal level; and the word says what
+//! the host knows.
 
 use loom::thread::{spawn, yield_now};
 
@@ -15,7 +16,7 @@ const LOW: u8 = 3;
 const HIGH: u8 = 40;
 const NORMAL: u8 = Priority::NORMAL.level();
 
-/// How a thread is told of, and how it starts a process.
+/// How the host is told of a thread, and how the thread starts a process.
 #[derive(Clone, Copy)]
 struct Way {
     tell: fn(&Told, ThreadId, u8),
@@ -27,7 +28,7 @@ const REAL: Way = Way {
     untold: |told, thread, body| told.untold(thread, Means, body),
 };
 
-/// What the process that is started sees of its thread, from the beginning to the end of the start.
+/// What a new process sees of its thread, from the beginning to the end of the start.
 fn start_a_process(thread: ThreadId) {
     assert_eq!(thread.0.get(), NORMAL);
     yield_now();
@@ -66,7 +67,7 @@ fn tell_host(thread: ThreadId, level: u8) {
     set_attributes(thread, Attributes { level }).unwrap();
 }
 
-/// Mutant: whether somebody else is telling does not matter.
+/// Mutant: ignores that another thread is telling the host.
 fn tells_beside_others(told: &Told, thread: ThreadId, level: u8) {
     word(told).swap(BUSY, Ordering::Acquire);
     tell_host(thread, level);
@@ -78,7 +79,7 @@ fn concurrent_reporters_are_caught() {
     must_fail(|| monitor_heir_and_starter(Way { tell: tells_beside_others, ..REAL }));
 }
 
-/// Mutant: says what it is about to do.
+/// Mutant: records the level before the host was told.
 fn says_it_before(told: &Told, thread: ThreadId, level: u8) {
     if word(told).swap(BUSY, Ordering::Acquire) != BUSY {
         word(told).store(level, Ordering::Release);
@@ -91,7 +92,7 @@ fn report_before_the_fact_is_caught() {
     must_fail(|| monitor_heir_and_starter(Way { tell: says_it_before, ..REAL }));
 }
 
-/// Mutant: starts the process although somebody is telling the host of its thread.
+/// Mutant: starts the process although another thread is telling the host.
 fn starts_without_waiting(told: &Told, thread: ThreadId, body: &dyn Fn()) {
     if word(told).swap(BUSY, Ordering::Acquire) != BUSY {
         tell_host(thread, NORMAL);

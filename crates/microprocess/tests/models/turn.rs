@@ -1,4 +1,5 @@
-//! Giving a processor to a thread that waits, ending the idling of one that has one, and both at once.
+//! A waiting thread receives a virtual processor; a thread with a virtual processor ends its
+//! idling; and both at once.
 
 #[path = "../../src/protocol/turn.rs"]
 mod real;
@@ -11,7 +12,8 @@ use crate::prim::atomic::{AtomicU32, Ordering, forget_orderings, order_stores};
 use crate::{explore, for_ever, futex, must_fail};
 pub(crate) use real::Turn;
 
-/// A thread that waits for a processor, and the processor: a cell that who holds it may look at.
+/// A thread that waits for a virtual processor. The virtual processor is a cell that its holder may
+/// read.
 struct Waiter {
     turn: Turn,
     hold: Hold<UnsafeCell<u32>>,
@@ -28,7 +30,7 @@ impl Waiter {
     }
 
     fn give(&self) {
-        // SAFETY: nobody holds it yet.
+        // SAFETY: no thread holds it yet.
         self.processor.with_mut(|content| unsafe { *content = 7 });
         self.hold.set(self.processor);
         self.turn.run();
@@ -43,12 +45,12 @@ impl Waiter {
         look: fn(&'a Hold<UnsafeCell<u32>>) -> Option<&'static UnsafeCell<u32>>,
     ) -> Option<u32> {
         let processor = self.turn.wait(|| look(&self.hold))?;
-        // SAFETY: what the model is to find out.
+        // SAFETY: the model checks it.
         Some(processor.with(|content| unsafe { *content }))
     }
 }
 
-/// One waits, one gives, and one rouses whom it takes for an idler.
+/// One thread waits, one gives, and one rouses the waiter as if it idled.
 fn given_and_roused(wait: fn(&Waiter) -> Option<u32>) {
     order_stores();
     explore(Some(3), move || {
@@ -74,7 +76,8 @@ fn passing_with_relaxed_orderings_is_caught() {
     });
 }
 
-/// Mutant: a thread that was roused, and not given anything yet, looks without acquiring what it then finds.
+/// Mutant: a thread that was roused, before it was given anything, checks without acquiring what it
+/// then finds.
 #[test]
 fn a_look_that_acquires_nothing_is_caught() {
     must_fail(|| given_and_roused(|waiter| waiter.wait_for(Hold::held)));
@@ -103,7 +106,7 @@ fn an_exit_is_not_missed_behind_a_late_rouse() {
     });
 }
 
-/// Mutant: looks once and sleeps on, whatever the word says by then.
+/// Mutant: checks once and sleeps, whatever the word says by then.
 fn waits_blindly(word: &AtomicU32) {
     if word.load(Ordering::Acquire) == 0 {
         futex::wait(word, word.load(Ordering::Relaxed), None);

@@ -1,6 +1,6 @@
-//! A virtual processor, of which each microprocess of a model has its own: what others ask of it, it does.
+//! A virtual processor; each microprocess of a model has its own. It handles what others ask of it.
 //!
-//! A mutant: while [`forget_changes`] is in force it does not.
+//! A mutant: while [`forget_changes`] is in force, it does not.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -15,7 +15,7 @@ thread_local! {
     static FORGETS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From here on nobody of this test takes a new level over.
+/// From here on no microprocess of this test applies a new level.
 pub(crate) fn forget_changes() {
     FORGETS.set(true);
 }
@@ -42,7 +42,7 @@ impl Vp {
     }
 }
 
-/// The right to what is the holder's: every thread of a model has it, for its own.
+/// Access to the holder's data. Every thread of a model has it, for its own virtual processor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Masked<'section> {
     vp: &'static Vp,
@@ -67,7 +67,7 @@ impl Deref for Masked<'_> {
     }
 }
 
-/// Who runs there: whoever asks.
+/// The running microprocess is always the caller.
 #[derive(Debug)]
 pub(crate) struct Current;
 
@@ -77,7 +77,7 @@ impl Current {
     }
 }
 
-/// Nobody else runs there, who could be more urgent.
+/// No other microprocess runs there that could be more urgent.
 #[derive(Debug)]
 pub(crate) struct Attention;
 

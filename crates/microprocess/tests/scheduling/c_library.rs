@@ -1,4 +1,5 @@
-//! What is interrupted inside the C library may hold its locks, and is preempted a little later.
+//! Code that is interrupted inside the C library may hold its locks, so its preemption is
+//! postponed.
 
 use core::hint::black_box;
 use core::ops::Range;
@@ -11,10 +12,10 @@ use kyocho_microprocess::{Priority, spawn};
 use crate::on;
 use crate::watchdog::under_watchdog;
 
-/// Preemptions that are looked at.
+/// How many preemptions are examined.
 const ENOUGH: usize = 60;
 
-/// Counts preemptions, all of them and those inside the C library.
+/// Counts all preemptions, and those inside the C library.
 struct Counting {
     queue: List,
     library: Range<usize>,
@@ -57,7 +58,7 @@ impl Scheduler for Counting {
     }
 }
 
-/// The code of the C library; none if it is part of the program.
+/// The code of the C library; `None` if it is part of the program.
 fn library() -> Option<Range<usize>> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let line = maps.lines().find(|line| line.contains("r-xp") && line.contains("/libc.so"))?;
@@ -66,7 +67,7 @@ fn library() -> Option<Range<usize>> {
     Some(address(start)..address(end))
 }
 
-/// Spends about half of its time in the allocator, until `counts` says that it is enough.
+/// Spends about half of its time in the allocator, until `counts` are enough.
 fn allocate(counts: &[AtomicUsize; 2]) {
     let mut length = 1;
     while counts[0].load(Ordering::SeqCst) < ENOUGH {

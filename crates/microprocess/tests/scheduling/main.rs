@@ -1,4 +1,4 @@
-//! User schedulers, events, changes from outside and affinity, on the real runtime.
+//! User schedulers, events, changes from outside, and affinity, on the real runtime.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 #![expect(unsafe_code, reason = "raw system calls are the point")]
@@ -48,7 +48,8 @@ fn policies() -> [(&'static str, Make); 5] {
     ]
 }
 
-/// Spawns, rendezvous, sleeps in the kernel and in the runtime, and a loop that never calls: 5050 + 100.
+/// Spawns, rendezvous, sleeps in the kernel and in the runtime, and a loop that never calls the
+/// runtime: 5050 + 100.
 fn mixture() -> u64 {
     let stop = Arc::new(AtomicBool::new(false));
     let hog = {
@@ -136,7 +137,7 @@ fn deadlines_in_the_order_of_running() -> Vec<u64> {
     let runtime = on(1).scheduler(|_| Box::new(EarliestDeadline::new())).build();
     let run = runtime.run(|| {
         let now = Deadline::now();
-        // Due before all of them, until it waits.
+        // Has an earlier deadline than all of them, until it waits.
         Microprocess::current().set_parameter(now.ns());
         yield_now();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -183,7 +184,7 @@ impl Scheduler for Broken {
             }
             _ => {
                 let next = self.list.pop_front();
-                // Nobody at all would be another fault.
+                // Picking none would be another fault.
                 self.last = next.or(self.last);
                 next
             }
@@ -220,7 +221,8 @@ fn a_broken_scheduler_loses_its_place_and_nobody_is_lost() {
                     })
                     .unwrap();
                 assert_eq!(sum, 4 * 5150, "{how}");
-                // Who is picked again may be runnable by chance: then its list is broken, and loses somebody.
+                // An entry that is picked again may be runnable by chance. Then the list is broken,
+                // and loses an entry.
                 let by_chance = how == Fault::NotRunnable && report.fault == Some(Fault::Lost);
                 assert!(report.fault == Some(how) || by_chance, "{how}: {:?}", report.fault);
             }
@@ -228,7 +230,7 @@ fn a_broken_scheduler_loses_its_place_and_nobody_is_lost() {
     });
 }
 
-/// Fixed priorities that count events, and check what the paper says of their arguments.
+/// Fixed priorities that count events, and check the paper's rules for their arguments.
 struct Observer {
     inner: FixedPriority,
     seen: Arc<[AtomicUsize; EventKind::COUNT]>,
@@ -285,7 +287,7 @@ fn every_event_reaches_the_user_scheduler() {
             .scheduler(make)
             .build()
             .run(|| {
-                // More urgent than the hogs, whatever they are given.
+                // More urgent than the hogs, whatever their priority.
                 Microprocess::current().set_priority(Priority::new(50).unwrap());
                 let stop = Arc::new(AtomicBool::new(false));
                 let hog = || {
@@ -301,13 +303,15 @@ fn every_event_reaches_the_user_scheduler() {
                     spawn(move || {
                         while !stop.load(Ordering::Relaxed) {
                             raw_sleep_ms(5);
-                            // A kernel thread finds its processor gone when it calls.
+                            // A kernel thread notices at its next call that it lost its virtual
+                            // processor.
                             yield_now();
                         }
                     })
                 };
                 urgent.join().unwrap();
-                // It falls asleep while it is more urgent than the hogs, and comes back when it is less.
+                // It falls asleep when it is more urgent than the hogs, and returns when it is less
+                // urgent.
                 while count(EventKind::UnblockedPreempted) == 0 || count(EventKind::Preempted) == 0
                 {
                     modest.microprocess().set_priority(Priority::new(40).unwrap());
@@ -341,7 +345,7 @@ fn a_runnable_microprocess_is_queued_anew_when_its_priority_changes() {
                     spawn(move || log.lock().unwrap().push(name))
                 });
                 b.microprocess().set_priority(Priority::new(32).unwrap());
-                // Reconsidered at once: the more urgent one has run before this goes on.
+                // Takes effect at once: the more urgent one has run before this continues.
                 assert_eq!(log.lock().unwrap().first(), Some(&'b'));
                 assert_eq!(b.microprocess().priority().level(), 32);
                 a.join().unwrap();
@@ -370,7 +374,8 @@ fn lowering_oneself_lets_the_more_urgent_run_at_once() {
     });
 }
 
-/// How often two loops outran each other on one virtual processor; each ends after `enough` times, or after `longest`.
+/// How often two loops overtake each other on one virtual processor. Each ends after `enough`
+/// times, or after `longest`.
 fn times_outrun(slice: Duration, enough: usize, longest: Duration) -> usize {
     let runtime = on(1).time_slice(slice).build();
     let count = AtomicUsize::new(0);
@@ -398,9 +403,9 @@ fn times_outrun(slice: Duration, enough: usize, longest: Duration) -> usize {
 #[test]
 fn equals_take_turns_by_the_time_slice_that_was_asked_for() {
     under_watchdog("equals_take_turns_by_the_time_slice_that_was_asked_for", || {
-        // The last time at the other's end.
+        // The last time is at the end of the other one.
         assert!(times_outrun(Duration::from_millis(2), 5, Duration::from_secs(10)) >= 9);
-        // Once each at most, should the host have had the processor for a second.
+        // At most once each, if the host has taken the CPU for a second.
         assert!(times_outrun(Duration::from_secs(1), 5, Duration::from_millis(30)) <= 2);
     });
 }

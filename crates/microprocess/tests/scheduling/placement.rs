@@ -1,4 +1,4 @@
-//! Pins, and virtual processors that come and go.
+//! Pins, and virtual processors that retire and return.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -36,7 +36,7 @@ fn pinned_microprocesses_stay_and_others_are_shared() {
             assert_eq!(concurrency(), 2);
             statistics()
         });
-        // Main alone may move.
+        // Only main may move.
         let counted = counted.unwrap();
         assert!(counted.shared < 200, "{counted:?}");
     });
@@ -66,7 +66,7 @@ fn pins_change_while_everybody_runs() {
                 .build()
                 .run(|| {
                     let stop = Arc::new(AtomicBool::new(false));
-                    // Loops that call nothing, sleepers in the kernel, yielders: all follow.
+                    // Loops without calls, sleepers in the kernel, yielders: all move.
                     let bodies: [fn(); 3] = [|| {}, || raw_sleep_ms(1), yield_now];
                     let movers: Vec<_> = bodies
                         .into_iter()
@@ -76,7 +76,7 @@ fn pins_change_while_everybody_runs() {
                                 while !stop.load(Ordering::Relaxed) {
                                     body();
                                 }
-                                // Where it was sent last, at the latest when it calls.
+                                // It is where it was sent last, at the latest after its next call.
                                 while virtual_processor() != 1 {
                                     yield_now();
                                 }
@@ -123,7 +123,7 @@ fn the_number_of_virtual_processors_changes_while_everybody_runs() {
                         set_concurrency(count).unwrap();
                         assert_eq!(concurrency(), count);
                         sleep(Duration::from_millis(2));
-                        // It went on somewhere that ran.
+                        // It continued on one that runs.
                         assert!(virtual_processor() < 4);
                     }
                     let everybody = (0..20).map(|_| {
@@ -157,7 +157,7 @@ fn a_number_of_virtual_processors_out_of_range_is_refused() {
                 assert!(refused.to_string().contains("1 to 2"), "{refused}");
             }
             assert_eq!(concurrency(), 1);
-            // Who is pinned to a retired one runs anywhere.
+            // A microprocess pinned to a retired virtual processor runs anywhere.
             assert!(Builder::new().virtual_processor(1).spawn(|| ()).is_err());
             Microprocess::current().set_virtual_processor(Some(1));
             assert_eq!(virtual_processor(), 0);

@@ -1,5 +1,5 @@
-//! What becomes of who is made runnable while others run: the more urgent go first, and nobody waits behind a long run while virtual
-//! processors are idle.
+//! What happens to microprocesses that become runnable while others run. More urgent ones go first,
+//! and none waits behind a long run while virtual processors are idle.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -11,11 +11,12 @@ use kyocho_microprocess::{Builder, Microprocess, Priority, park, spawn, yield_no
 use super::watchdog::under_watchdog;
 use super::{on, scheduler};
 
-/// The longest there is. Who waits for the end of one in each of the [`ROUNDS`] meets the watchdog.
+/// The longest possible slice. If a microprocess waits for the end of one in each of the
+/// [`ROUNDS`], the watchdog ends the test.
 const SLICE: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 200;
 
-/// Something as urgent as can be that sets a flag when it runs.
+/// A microprocess of the highest priority, which sets a flag when it runs.
 fn urgent(ran: &Arc<AtomicBool>, parks_first: bool) -> kyocho_microprocess::JoinHandle<()> {
     let ran = Arc::clone(ran);
     let body = move || {
@@ -67,7 +68,7 @@ fn user_schedulers_are_asked_when_somebody_comes() {
                 Microprocess::current().set_parameter(2);
                 yield_now();
                 parked.microprocess().unpark();
-                // Of one priority, but due sooner.
+                // Of the same priority, but with an earlier deadline.
                 assert!(ran.load(Ordering::Relaxed));
                 parked.join().unwrap();
             })
@@ -75,7 +76,7 @@ fn user_schedulers_are_asked_when_somebody_comes() {
     });
 }
 
-/// Forgets who waits, and sees no reason to let anybody run.
+/// Loses its entries, and sees no reason to preempt.
 struct Forgetful;
 
 impl Scheduler for Forgetful {

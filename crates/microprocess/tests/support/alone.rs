@@ -1,17 +1,19 @@
-//! Tests that need a process of their own: what they count or change belongs to the whole process.
+//! Tests that need a separate process, since what they count or change belongs to the whole
+//! process.
 
 use std::io::Write;
 
-/// Marks the child process.
+/// Set for the child process.
 const CHILD: &str = "KYOCHO_TEST_CHILD";
 
-/// Writes a line past the test harness's capture.
+/// Writes a line that the test harness does not capture.
 pub(crate) fn say(line: &str) {
-    // A closed standard error leaves nobody to tell.
+    // If standard error is closed, the line is lost.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Runs `body` of the test with this name in a process of its own; gives what that process said and how it ended to `judge`.
+/// Runs `body` of the test with this name in a separate process. Passes the output of that process,
+/// and how it ended, to `judge`.
 pub(crate) fn alone_judged(
     test: &str,
     body: impl FnOnce(),
@@ -34,7 +36,7 @@ pub(crate) fn alone_judged(
     judge(&said, output.status);
 }
 
-/// Runs `body` of the test with this name in a process of its own, where it must not fail.
+/// Runs `body` of the test with this name in a separate process, which must not fail.
 pub(crate) fn alone(test: &str, body: impl FnOnce()) {
     alone_judged(test, body, |said, status| assert!(status.success(), "{status}: {said}"));
 }

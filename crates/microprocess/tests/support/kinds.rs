@@ -1,4 +1,4 @@
-//! Ways to sleep in the kernel that the runtime knows nothing of, each with the way to end it.
+//! Ways to sleep in the kernel without calling the runtime, each with the way to end the sleep.
 
 use core::ffi::c_int;
 use core::ptr;
@@ -15,17 +15,17 @@ use kyocho_sys::task::{SystemCallReader, ThreadId};
 use super::late_page::LatePage;
 use super::lookup::Lookup;
 
-/// A way to sleep, again and again; times are counted from 0.
+/// A way to sleep, used repeatedly; times are counted from 0.
 pub(crate) trait Kind: Send + Sync {
     /// Sleeps until released.
     fn sleep(&self, time: usize);
     /// Ends the sleep, whether it has begun or not.
     fn release(&self, time: usize);
-    /// Does what must be done again until the sleep ends: signals do nothing to who does not sleep yet.
+    /// Repeats what must be repeated until the sleep ends: a signal before the sleep has no effect.
     fn insist(&self, _time: usize) {}
 }
 
-/// Every kind by its name; `None` where the host does not permit it.
+/// Every kind with its name; `None` if the host does not permit it.
 pub(crate) fn all(times: usize) -> Vec<(&'static str, Option<Box<dyn Kind>>)> {
     fn some<K: Kind + 'static>(kind: K) -> Option<Box<dyn Kind>> {
         Some(Box::new(kind))
@@ -58,7 +58,7 @@ impl PipeRead {
 impl Kind for PipeRead {
     fn sleep(&self, _time: usize) {
         let mut byte = 0_u8;
-        // SAFETY: reads one byte to where there is one.
+        // SAFETY: reads one byte into a variable of this function.
         let count = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut byte).cast(), 1) };
         assert_eq!((count, byte), (1, 42));
     }
@@ -68,7 +68,7 @@ impl Kind for PipeRead {
     }
 }
 
-/// A pipe of one page, full: who writes waits for a reader.
+/// A full pipe of one page: a writer waits for a reader.
 struct PipeWrite(PipeReader, PipeWriter);
 
 const PAGE: usize = 4096;
@@ -76,7 +76,7 @@ const PAGE: usize = 4096;
 impl PipeWrite {
     fn new() -> Self {
         let (reader, writer) = pipe().unwrap();
-        // SAFETY: takes numbers.
+        // SAFETY: passes numbers.
         let bytes = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, PAGE) };
         assert_eq!(bytes, PAGE as c_int);
         (&writer).write_all(&[0; PAGE]).unwrap();
@@ -87,14 +87,14 @@ impl PipeWrite {
 impl Kind for PipeWrite {
     fn sleep(&self, _time: usize) {
         let page = [0_u8; PAGE];
-        // SAFETY: writes a page of ours.
+        // SAFETY: writes a page of this function.
         let count = unsafe { libc::write(self.1.as_raw_fd(), page.as_ptr().cast(), PAGE) };
         assert_eq!(count, PAGE as isize);
     }
 
     fn release(&self, _time: usize) {
         let mut page = [0_u8; PAGE];
-        // SAFETY: reads at most a page to where there is one.
+        // SAFETY: reads at most a page into a buffer of that size.
         let count = unsafe { libc::read(self.0.as_raw_fd(), page.as_mut_ptr().cast(), PAGE) };
         assert_eq!(count, PAGE as isize);
     }
@@ -103,10 +103,10 @@ impl Kind for PipeWrite {
 /// A futex wait inside the C library.
 struct LibrarySemaphore(Box<Opaque<libc::sem_t>>);
 
-/// What the C library initialises in place and locks itself.
+/// An object that the C library initialises in place and locks itself.
 struct Opaque<T>(core::cell::UnsafeCell<core::mem::MaybeUninit<T>>);
 
-// SAFETY: touched through the C library alone, which locks it.
+// SAFETY: used only through the C library, which locks it.
 unsafe impl<T> Send for Opaque<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Opaque<T> {}
@@ -124,7 +124,7 @@ impl<T> Opaque<T> {
 impl LibrarySemaphore {
     fn new() -> Self {
         let place = Opaque::new();
-        // SAFETY: initialises memory of ours, which does not move.
+        // SAFETY: initialises memory that belongs to this value and does not move.
         assert_eq!(unsafe { libc::sem_init(place.get(), 0, 0) }, 0);
         Self(place)
     }
@@ -142,13 +142,14 @@ impl Kind for LibrarySemaphore {
     }
 }
 
-/// A mutex that the neighbour has to begin with. The C library lets any thread unlock one of the default kind.
+/// A mutex that the neighbour holds at first. The C library lets any thread unlock one of the
+/// default kind.
 struct LibraryMutex(Box<Opaque<libc::pthread_mutex_t>>);
 
 impl LibraryMutex {
     fn new() -> Self {
         let place = Opaque::new();
-        // SAFETY: initialises memory of ours, which does not move.
+        // SAFETY: initialises memory that belongs to this value and does not move.
         assert_eq!(unsafe { libc::pthread_mutex_init(place.get(), ptr::null()) }, 0);
         // SAFETY: initialised above.
         assert_eq!(unsafe { libc::pthread_mutex_lock(place.get()) }, 0);
@@ -157,7 +158,7 @@ impl LibraryMutex {
 }
 
 impl Kind for LibraryMutex {
-    /// Locked again when it returns.
+    /// It is locked again when this returns.
     fn sleep(&self, _time: usize) {
         // SAFETY: initialised in `new`.
         assert_eq!(unsafe { libc::pthread_mutex_lock(self.0.get()) }, 0);
@@ -169,11 +170,11 @@ impl Kind for LibraryMutex {
     }
 }
 
-/// Sleeps of an hour that signals end. One signal too many, and it sleeps again.
+/// Sleeps of an hour that a signal ends. After a signal too many, it sleeps again.
 struct Nap {
     /// The kernel thread that sleeps, or 0.
     thread: AtomicI32,
-    /// How many of the sleeps are to be over.
+    /// How many of the sleeps are to end.
     released: AtomicUsize,
     sleep: fn(),
 }
@@ -186,7 +187,7 @@ impl Nap {
         let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
         action.sa_sigaction = ignore as *const () as usize;
         action.sa_flags = libc::SA_ONSTACK;
-        // SAFETY: a handler that does nothing. Without SA_RESTART: sleeps end.
+        // SAFETY: the handler does nothing. Without SA_RESTART, sleeps end.
         let set = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()) };
         assert_eq!(set, 0);
         Self { thread: AtomicI32::new(0), released: AtomicUsize::new(0), sleep }
@@ -202,13 +203,13 @@ fn raw_nap() {
 }
 
 fn library_nap() {
-    // SAFETY: takes a number.
+    // SAFETY: passes a number.
     unsafe { libc::sleep(HOUR_S) };
 }
 
 impl Kind for Nap {
     fn sleep(&self, time: usize) {
-        // SAFETY: takes nothing.
+        // SAFETY: has no arguments.
         self.thread.store(unsafe { libc::gettid() }, Ordering::SeqCst);
         while self.released.load(Ordering::SeqCst) <= time {
             (self.sleep)();
@@ -223,13 +224,14 @@ impl Kind for Nap {
         let thread = self.thread.load(Ordering::SeqCst);
         if thread != 0 {
             let process = std::process::id();
-            // SAFETY: takes numbers; a thread of ours.
+            // SAFETY: passes numbers; the thread belongs to this process.
             unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGUSR1) };
         }
     }
 }
 
-/// A file that the neighbour has locked to begin with; twice open, since a lock belongs to the opening.
+/// A file that the neighbour has locked at first. It is open twice, since a lock belongs to the
+/// open file.
 struct FileLock(std::fs::File, std::fs::File);
 
 impl FileLock {
@@ -238,30 +240,30 @@ impl FileLock {
         let ours = std::fs::File::create(&path).unwrap();
         let theirs = std::fs::File::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        // SAFETY: takes numbers.
+        // SAFETY: passes numbers.
         assert_eq!(unsafe { libc::flock(ours.as_raw_fd(), libc::LOCK_EX) }, 0);
         Self(ours, theirs)
     }
 }
 
 impl Kind for FileLock {
-    /// Locked by the neighbour again before it returns.
+    /// The neighbour's handle has locked it again when this returns.
     fn sleep(&self, _time: usize) {
         for (file, operation) in
             [(&self.1, libc::LOCK_EX), (&self.1, libc::LOCK_UN), (&self.0, libc::LOCK_EX)]
         {
-            // SAFETY: takes numbers.
+            // SAFETY: passes numbers.
             assert_eq!(unsafe { libc::flock(file.as_raw_fd(), operation) }, 0);
         }
     }
 
     fn release(&self, _time: usize) {
-        // SAFETY: takes numbers.
+        // SAFETY: passes numbers.
         assert_eq!(unsafe { libc::flock(self.0.as_raw_fd(), libc::LOCK_UN) }, 0);
     }
 }
 
-/// A path that nobody uses.
+/// An unused path.
 fn fresh_path(what: &str) -> std::path::PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -285,7 +287,7 @@ impl Kind for Child {
     fn sleep(&self, time: usize) {
         let process = self.0[time].lock().unwrap().id() as i32;
         let mut status = 0;
-        // SAFETY: writes one number to where there is one.
+        // SAFETY: writes one number into a variable of this function.
         let ended = unsafe { libc::wait4(process, &raw mut status, 0, ptr::null_mut()) };
         assert_eq!((ended, status), (process, 0));
     }
@@ -295,8 +297,8 @@ impl Kind for Child {
     }
 }
 
-/// A named pipe that the C library opens and reads, as it does with files of names and addresses. Open for writing all the time,
-/// so that it has no end.
+/// A named pipe that the C library opens and reads, as it does with files of names and addresses.
+/// It is open for writing all the time, so that it has no end.
 struct Stream(CString, std::fs::File);
 
 const LINE: &[u8] = b"127.0.0.1 localhost\n";
@@ -318,7 +320,7 @@ impl Kind for Stream {
         // SAFETY: both strings end in a zero byte.
         let stream = unsafe { libc::fopen(self.0.as_ptr(), c"r".as_ptr()) };
         assert!(!stream.is_null());
-        // SAFETY: reads at most the given length to where there is that much.
+        // SAFETY: reads at most the given length into a buffer of that size.
         let read = unsafe { libc::fgets(line.as_mut_ptr().cast(), line.len() as c_int, stream) };
         assert!(!read.is_null() && line.starts_with(LINE));
         // SAFETY: opened above.
@@ -337,13 +339,13 @@ impl Drop for Stream {
     }
 }
 
-/// Pages that come late.
+/// Pages that are filled late.
 struct PageFault(Vec<LatePage>);
 
 impl Kind for PageFault {
     fn sleep(&self, time: usize) {
         let byte = ptr::with_exposed_provenance::<u8>(self.0[time].address());
-        // SAFETY: reads a mapped byte; the kernel waits until it is filled.
+        // SAFETY: reads a mapped byte. The kernel waits until it is filled.
         assert_eq!(unsafe { byte.read_volatile() }, 0);
     }
 
@@ -352,8 +354,9 @@ impl Kind for PageFault {
     }
 }
 
-/// Runs `body` on a kernel thread of its own, once the calling kernel thread sleeps inside a restartable sequence. What `body` is given
-/// looks on for a while: long enough for others to notice.
+/// Runs `body` on a separate kernel thread, once the calling kernel thread sleeps inside a
+/// restartable sequence. The argument of `body` waits for a while, long enough for others to notice
+/// the sleep.
 pub(crate) fn once_asleep_in_a_sequence<T: Send + 'static>(
     body: impl FnOnce(&dyn Fn()) -> T + Send + 'static,
 ) -> thread::JoinHandle<T> {
@@ -373,7 +376,7 @@ pub(crate) fn once_asleep_in_a_sequence<T: Send + 'static>(
     })
 }
 
-/// Somebody who wants the CPU that the caller is on, until dropped.
+/// A thread that uses the caller's present CPU, until it is dropped.
 pub(crate) struct Rival(Arc<AtomicBool>, Option<thread::JoinHandle<()>>);
 
 pub(crate) fn rival_of_this_cpu() -> Rival {
@@ -397,7 +400,7 @@ impl Drop for Rival {
     }
 }
 
-/// Gives up all privileges of the calling kernel thread and those it starts.
+/// Gives up all privileges of the calling kernel thread and of threads that it starts.
 pub(crate) fn drop_capabilities() {
     const VERSION_3: u32 = 0x2008_0522;
     let (header, none) = ([VERSION_3, 0], [0_u32; 6]);

@@ -1,4 +1,5 @@
-//! A name asked of a server that answers when it is told to: the C library's own resolver, in the calls it makes itself.
+//! A name query to a server that answers when told to. The query is made by the C library's own
+//! resolver, with its own system calls.
 
 use core::ffi::{CStr, c_int};
 use core::net::{Ipv4Addr, SocketAddr};
@@ -7,13 +8,14 @@ use std::net::UdpSocket;
 
 use super::kinds::Kind;
 
-/// A server on loopback, silent for now.
+/// A server on loopback, silent at first.
 pub(crate) struct Lookup {
     server: UdpSocket,
     released: AtomicUsize,
 }
 
-/// The head of what the C library keeps of servers, for each kernel thread: `struct __res_state` of <resolv.h>.
+/// The beginning of the C library's data about servers, one for each kernel thread: `struct
+/// __res_state` of <resolv.h>.
 #[repr(C)]
 struct Resolver {
     patience_s: c_int,
@@ -36,10 +38,10 @@ unsafe extern "C" {
 }
 
 const NAME: &CStr = c"kyocho.test";
-/// Internet, address.
+/// Class internet, kind address.
 const CLASS: c_int = 1;
 const KIND: c_int = 1;
-/// In the third and fourth byte of a message: this is an answer, and there is no such name.
+/// The third and fourth byte of an answer: the name does not exist.
 const NO_SUCH_NAME: [u8; 2] = [0x81, 0x83];
 
 impl Lookup {
@@ -54,11 +56,12 @@ impl Lookup {
         let SocketAddr::V4(address) = self.server.local_addr().unwrap() else {
             unreachable!("bound to an address of version 4")
         };
-        // SAFETY: takes nothing.
+        // SAFETY: has no arguments.
         assert_eq!(unsafe { __res_init() }, 0);
-        // SAFETY: takes nothing.
+        // SAFETY: has no arguments.
         let resolver = unsafe { __res_state() };
-        // SAFETY: initialised above, and this kernel thread's own: a microprocess keeps its kernel thread until it calls the runtime.
+        // SAFETY: initialised above, and owned by this kernel thread. A microprocess keeps its
+        // kernel thread until it calls the runtime.
         let resolver = unsafe { &mut *resolver };
         resolver.servers = 1;
         resolver.addresses[0].sin_family = libc::AF_INET as libc::sa_family_t;
@@ -70,10 +73,11 @@ impl Lookup {
 impl Kind for Lookup {
     fn sleep(&self, time: usize) {
         let mut answer = [0_u8; 512];
-        // A server may be asked again, or be given up: it is the release that counts.
+        // The server may be asked again, or given up; only the release ends the sleep.
         while self.released.load(Ordering::SeqCst) <= time {
             self.choose();
-            // SAFETY: a name that ends in zero, and a buffer of ours with its length.
+            // SAFETY: a name that ends in a zero byte, and a buffer of this function with its
+            // length.
             let bytes = unsafe {
                 let room = answer.len() as c_int;
                 res_query(NAME.as_ptr(), CLASS, KIND, answer.as_mut_ptr(), room)

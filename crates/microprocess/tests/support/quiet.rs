@@ -1,9 +1,9 @@
-//! Panics of the library that a test expects print nothing: what a run prints is what went wrong.
-//! A test that panics itself uses `resume_unwind`, which says nothing.
+//! Suppresses the messages of panics that a test expects, so that a run prints only real errors. A
+//! test that panics itself uses `resume_unwind`, which prints nothing.
 
 use std::panic::{self, PanicHookInfo};
 
-/// From here on, in this process, no panic whose message contains `expected` is printed.
+/// From here on, panics in this process whose message contains `expected` are not printed.
 pub(crate) fn quiet(expected: &'static str) {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {
