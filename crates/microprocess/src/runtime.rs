@@ -335,7 +335,7 @@ impl Runtime {
     {
         assert!(
             !fork::is_orphaned(),
-            "a process forked while a runtime ran starts none: exec first"
+            "a process that was forked while a runtime ran cannot start one: call exec first"
         );
         let (detection, seats) = match self.detection {
             Detection::Bpf => match detect::take_seats(self.virtual_processors) {
@@ -395,7 +395,7 @@ impl Runtime {
             (Some(deadlock), _) => Err(deadlock),
             (None, Some(Ok(value))) => Ok(value),
             (None, Some(Err(panic))) => resume_unwind(panic),
-            (None, None) => unreachable!("main ends the run after it left its result"),
+            (None, None) => unreachable!("main stores its result before it ends the run"),
         }
     }
 }

@@ -202,7 +202,8 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
         return vp;
     }
     fork::refuse();
-    let record = thread.running.get().expect("a thread without a processor carries a microprocess");
+    let record =
+        thread.running.get().expect("a thread without a virtual processor carries a microprocess");
     let home = record.home();
     // A microprocess with orders goes by way of the base, which acts on them.
     if !record.orders.is_any() && record.destination().is_none() && taking::take_for(home, thread) {
@@ -247,7 +248,10 @@ fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) ->
     vp.queue().push(me, Arrival::Unblocked);
     switch_away(vp, me);
     let thread = KernelThread::current();
-    thread.held().or_else(|| thread.settle_claim()).expect("who is chosen has a processor")
+    thread
+        .held()
+        .or_else(|| thread.settle_claim())
+        .expect("a resumed microprocess has a virtual processor")
 }
 
 /// Sleeps until the microprocess bound to `thread` gets a virtual processor; for ever if the
@@ -280,7 +284,8 @@ pub(crate) fn attend() {
         if me.orders.is_any() {
             kill_point::heed(vp, me);
         }
-        let vp = KernelThread::current().held().expect("who comes back holds a processor");
+        let vp =
+            KernelThread::current().held().expect("a resumed microprocess has a virtual processor");
         // SAFETY: held as just found, with events masked.
         let vp = unsafe { Masked::assume(vp) };
         reconsider(vp, me, bits);
@@ -334,7 +339,7 @@ pub(crate) fn leave_stack(me: &'static Record) -> ! {
     instruments::leave_for_base();
     // SAFETY: the base suspended itself to run this microprocess, and no switch to `me` follows.
     unsafe { switch(me.context.as_ptr(), base) };
-    unreachable!("an abandoned microprocess runs")
+    unreachable!("an abandoned microprocess was resumed")
 }
 
 /// Suspends `me`, the caller, which has been queued, parked or finished, in favour of the best

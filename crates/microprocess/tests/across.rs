@@ -263,7 +263,7 @@ fn a_stopped_process_is_not_waited_for() {
 }
 
 #[test]
-fn nobody_starves() {
+fn no_outranked_process_starves() {
     let meeting = Meeting::new("starve");
     under_watchdog("starve", || {
         let mut urgent = meeting.spinner(63, FOR_EVER_MS);

@@ -4,7 +4,7 @@
 //! Every sleeper of this suite sleeps in the kernel until a *neighbour* on the same virtual
 //! processor releases it. A source that does not notice the sleep makes its test hang. Each kind of
 //! sleep is tested with every source that the host permits; the others are reported as skipped.
-#![expect(unsafe_code, reason = "raw system calls are the point")]
+#![expect(unsafe_code, reason = "the tests make raw system calls")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -222,7 +222,7 @@ fn a_page_fault_inside_a_restartable_sequence_keeps_the_processor() {
                 // SAFETY: as above.
                 assert_eq!(unsafe { word.read_volatile() }, 7);
                 over.store(true, Ordering::SeqCst);
-                assert_eq!(filler.join().unwrap(), 0, "the neighbour ran, under {source:?}");
+                assert_eq!(filler.join().unwrap(), 0, "the neighbour ran, with {source:?}");
                 neighbour.join().unwrap();
             })
             .unwrap();
@@ -331,7 +331,7 @@ fn every_detection_reports_the_stack_pointer_of_a_sleeper() {
                 (&write).write_all(&[1]).unwrap();
                 let (frame, told) = (sleeper.join().unwrap(), stack.load(Ordering::SeqCst));
                 let near = frame.saturating_sub(DEPTH_BYTES)..frame + DEPTH_BYTES;
-                assert!(near.contains(&told), "{told:#x} is not near {frame:#x}, under {source:?}");
+                assert!(near.contains(&told), "{told:#x} is not near {frame:#x}, with {source:?}");
             })
             .unwrap();
     });

@@ -1,6 +1,6 @@
 //! Long and hard runs: storms of signals, lack of kernel threads, forks, hours of load. Nothing may
 //! be left behind afterwards.
-#![expect(unsafe_code, reason = "raw system calls are the point")]
+#![expect(unsafe_code, reason = "the tests make raw system calls")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(
     clippy::excessive_nesting,
@@ -75,7 +75,7 @@ fn kernel_threads_of_a_crowd_end_after_it() {
                         sleep(Duration::from_millis(50));
                     }
                     crowd_sleeps(100);
-                    assert!(kernel_threads() > before + 100 / 2, "they had a kernel thread each");
+                    assert!(kernel_threads() > before + 100 / 2, "each had a kernel thread");
                     // Two spares may remain for good.
                     while kernel_threads() > before + 2 {
                         sleep(Duration::from_millis(50));
@@ -122,9 +122,9 @@ fn descriptors_of_a_crowd_are_closed_under_load() {
 }
 
 #[test]
-fn nothing_is_left_of_a_runtime_that_has_stopped() {
-    alone("nothing_is_left_of_a_runtime_that_has_stopped", || {
-        under_watchdog("nothing left", || {
+fn stopped_runtime_leaves_nothing_behind() {
+    alone("stopped_runtime_leaves_nothing_behind", || {
+        under_watchdog("nothing is left behind", || {
             for detection in [Detection::Sentinel, Detection::Bpf, Detection::Monitor] {
                 let run = || on(2, detection).run(|| crowd_sleeps(50)).unwrap();
                 // What is made once remains: the I/O port, and the BPF program in the host.
@@ -179,8 +179,8 @@ fn kernel_threads_of_user() -> usize {
 /// one keeps its virtual processor until it wakes. No microprocess is lost; once there are threads
 /// again, all is as before.
 #[test]
-fn want_of_kernel_threads_delays_and_passes() {
-    alone("want_of_kernel_threads_delays_and_passes", || {
+fn lack_of_kernel_threads_only_delays() {
+    alone("lack_of_kernel_threads_only_delays", || {
         under_watchdog("want of kernel threads", || {
             let woken = Arc::new(AtomicUsize::new(0));
             on(1, Detection::Sentinel)
@@ -416,11 +416,11 @@ fn without_a_runtime_a_fork_is_an_ordinary_fork() {
 }
 
 #[test]
-fn a_misused_handle_ends_the_test_by_its_message() {
+fn judge_notices_a_misused_handle() {
     // Tests the judge itself: it must notice a process that fails.
     let mut judged = false;
     alone_judged(
-        "a_misused_handle_ends_the_test_by_its_message",
+        "judge_notices_a_misused_handle",
         || panic!("on purpose"),
         |said, status| judged = !status.success() && said.contains("on purpose"),
     );
@@ -457,7 +457,7 @@ const SOAK_THREADS_MAX: usize = 300;
 
 /// Measures memory, kernel threads and descriptors of a long mixed run: `scripts/soak`.
 #[test]
-#[ignore = "lasts minutes: scripts/soak"]
+#[ignore = "takes minutes: run by scripts/soak"]
 fn soak() {
     alone("soak", || {
         let seconds = std::env::var("KYOCHO_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());

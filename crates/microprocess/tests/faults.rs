@@ -41,7 +41,7 @@ fn scenario(detection: Detection) -> Option<u64> {
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("");
-            assert!(text.contains("to start with") || text.contains("main stack"), "{text}");
+            assert!(text.contains("to start a runtime") || text.contains("main stack"), "{text}");
             None
         }
     }
@@ -89,7 +89,7 @@ fn is_seen_asleep(runtime: &Runtime) {
 #[test]
 fn failed_observation_of_a_holder_is_repeated() {
     let _turn = TURN.lock();
-    under_watchdog("looked at later", || {
+    under_watchdog("the holder is observed later", || {
         for detection in [Detection::Sentinel, Detection::Monitor] {
             // What it asks of the host meanwhile is not refused; otherwise it would do without.
             let runtime = Runtime::builder().virtual_processors(1).detection(detection).build();

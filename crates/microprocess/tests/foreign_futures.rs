@@ -166,7 +166,7 @@ fn tokio_reports_that_its_context_is_missing() {
 }
 
 #[test]
-fn futures_with_a_reactor_of_their_own_need_nothing() {
+fn futures_with_their_own_reactor_need_no_context() {
     under_watchdog("async-io", || {
         let main = || {
             block_on(async { async_io::Timer::after(Duration::from_millis(1)).await });

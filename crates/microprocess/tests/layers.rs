@@ -255,7 +255,7 @@ fn read(src: &Path) -> Vec<Source> {
 }
 
 #[test]
-fn folders_import_from_those_below_them_alone() {
+fn folders_import_only_from_those_below_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     let all = layers_of(&page);
@@ -296,14 +296,14 @@ fn imports_that_run_up_are_found() {
 }
 
 #[test]
-fn what_is_in_no_layer_is_found() {
+fn files_in_no_layer_are_found() {
     let root = ["low/a imports Thing from the crate's root"];
     assert_eq!(wrong_with(&[("low/a", "use crate::Thing;")]), root);
     assert_eq!(wrong_with(&[("other", "")]), ["other is in no layer"]);
 }
 
 #[test]
-fn comments_literals_tests_macros_and_imports_that_run_down_are_let_be() {
+fn comments_literals_tests_macros_and_imports_that_run_down_are_permitted() {
     let let_be = [
         "// use crate::high::b;\n/* crate::high::b */",
         "const A: &str = \"crate::high::b\\\" crate::high::c\"; const B: char = '\"';",

@@ -125,7 +125,7 @@ fn environment_folder_and_arguments_arrive() {
 }
 
 #[test]
-fn wait_with_a_limit_leaves_the_process_alone() {
+fn wait_with_a_limit_does_not_end_the_process() {
     under_watchdog("limit", || {
         let main = || {
             let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
@@ -150,7 +150,7 @@ fn exists(id: u32) -> bool {
 }
 
 #[test]
-fn drop_kills_and_collects_where_that_was_asked_for() {
+fn drop_kills_and_collects_if_requested() {
     under_watchdog("drop", || {
         let main = || {
             let child = Command::new("sleep").arg("1000").kill_on_drop().spawn().unwrap();

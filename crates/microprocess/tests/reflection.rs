@@ -1,7 +1,7 @@
 //! What the host learns of priorities, and what still works when it acts on them. Each test has one
 //! virtual processor on one CPU, where a raised thread delays all others. It runs with each means
 //! that the host permits.
-#![expect(unsafe_code, reason = "raw system calls are the point")]
+#![expect(unsafe_code, reason = "the tests make raw system calls")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::hint::spin_loop;
@@ -168,8 +168,8 @@ fn sleep_in_the_kernel_is_noticed() {
 }
 
 #[test]
-fn loops_that_never_call_us_take_turns() {
-    under_each_means("loops_that_never_call_us_take_turns", Detection::Auto, |means| {
+fn loops_without_calls_take_turns() {
+    under_each_means("loops_without_calls_take_turns", Detection::Auto, |means| {
         let usual = standing();
         become_level(URGENT);
         await_standing(is_raised(means, usual.1));

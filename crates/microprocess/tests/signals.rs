@@ -1,6 +1,6 @@
 //! Signals as messages: each arrives where it is wanted, and afterwards everything is as before. In
 //! a separate program, since the action of a signal belongs to the process.
-#![expect(unsafe_code, reason = "sends signals to the process, and looks at what happens on them")]
+#![expect(unsafe_code, reason = "sends signals to the process, and reads their actions")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

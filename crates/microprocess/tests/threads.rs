@@ -38,7 +38,7 @@ fn undisturbed<T: Send>(scenario: impl Fn(u32) -> Option<T> + Sync) -> T {
         runtime.time_slice(SLICE).build().run(main).unwrap()
     };
     let result = (0..ATTEMPTS).find_map(|number| attempt(1 << number.min(4)));
-    result.expect("a host that lets a process run for a moment")
+    result.expect("the host let the process run undisturbed")
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn yield_takes_turns_among_equals() {
 }
 
 #[test]
-fn a_panic_ends_one_microprocess_alone() {
+fn panic_ends_only_its_microprocess() {
     let (outcome, after) = on_one(|| {
         let outcome = spawn(|| -> u32 { resume_unwind(Box::new("contained")) }).join();
         (
@@ -278,7 +278,7 @@ fn stackless_machines_share_the_queues() {
 }
 
 #[test]
-fn a_stackless_step_that_suspends_holds_its_kernel_thread_alone() {
+fn stackless_step_that_suspends_occupies_only_its_kernel_thread() {
     struct Sleeper(Microprocess);
     impl Stackless for Sleeper {
         fn step(&mut self) -> Step {
@@ -406,7 +406,7 @@ fn future_that_cannot_be_woken_is_a_deadlock() {
 }
 
 #[test]
-fn runnable_ones_spread_over_idle_virtual_processors() {
+fn runnable_microprocesses_spread_over_idle_virtual_processors() {
     let counted = Runtime::builder().virtual_processors(2).build().run(|| {
         let met = Arc::new(AtomicUsize::new(0));
         // Each waits for the other without a call into the runtime.
@@ -479,7 +479,7 @@ fn handles_answer_for_their_own_microprocess_after_their_run() {
 
 /// The end of a run does not affect what other runs do with the slots meanwhile.
 #[test]
-fn runs_side_by_side_take_nothing_from_each_other() {
+fn concurrent_runs_do_not_affect_each_other() {
     const WORKERS: u64 = 40;
     let short_run = || {
         let sum = on_one(|| {

@@ -1,5 +1,5 @@
 //! The events of Paper 1: Blocked, Unblocked, Resumed, Preempted; and errors on a stack.
-#![expect(unsafe_code, reason = "raw system calls are the point")]
+#![expect(unsafe_code, reason = "the tests make raw system calls")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 
@@ -154,7 +154,7 @@ fn owner_of_a_std_mutex_held_across_a_park_runs() {
 }
 
 #[test]
-fn a_loop_that_never_calls_is_taken_off() {
+fn loop_without_calls_is_preempted() {
     under_watchdog("hog", || {
         for processors in [1, 2] {
             let stop = Arc::new(AtomicBool::new(false));
@@ -386,7 +386,7 @@ fn thread_locals_belong_to_the_kernel_thread() {
 }
 
 #[test]
-fn a_page_fault_that_waits_hands_the_processor_on() {
+fn page_fault_that_waits_passes_the_processor_on() {
     let Some(page) = LatePage::new() else {
         return kyocho_sys::skip::skip("a_page_fault_that_waits", "no userfaultfd here");
     };

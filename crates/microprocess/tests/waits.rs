@@ -1,6 +1,6 @@
 //! Waits and the events of a runtime: I/O beside sleeping and spinning kernel threads, order by
 //! priority, the deadlock report, and what a stopped runtime leaves behind.
-#![allow(missing_docs, unsafe_code, reason = "tests are sentences; raw system calls are the point")]
+#![allow(missing_docs, unsafe_code, reason = "tests are sentences; they make raw system calls")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
@@ -249,9 +249,12 @@ fn waiters_of_a_stopped_runtime_take_nothing() {
                 ITEMS.release();
                 assert!(
                     ITEMS.try_acquire(),
-                    "the permit is not given to one that never runs again"
+                    "the permit is not given to an abandoned microprocess"
                 );
-                assert!(sender.try_send(1).is_err(), "nor is a message");
+                assert!(
+                    sender.try_send(1).is_err(),
+                    "a message is not given to an abandoned microprocess"
+                );
                 let receiving = spawn(move || receiver.recv());
                 sender.send(2).unwrap();
                 assert_eq!(receiving.join().unwrap(), Ok(2));

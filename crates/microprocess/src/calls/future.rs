@@ -280,7 +280,7 @@ impl<F: Future> Machine<F> {
 }
 
 /// The right to wait for the end of a spawned future and to take its result. It is a future itself.
-#[must_use = "dropping it lets the future run on alone"]
+#[must_use = "if it is dropped, the result of the future is lost"]
 pub struct FutureHandle<T> {
     end: Arc<Guarded<End<T>>>,
     microprocess: Microprocess,

@@ -204,11 +204,11 @@ pub fn channel(signals: impl IntoIterator<Item = Signal>) -> Result<Signals> {
 /// Checks whether `signal` can be a message.
 fn check(signal: Signal) -> Result<()> {
     let why = match signal.number() {
-        libc::SIGKILL | libc::SIGSTOP => "nobody may handle it",
+        libc::SIGKILL | libc::SIGSTOP => "it cannot be handled",
         libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP => {
-            "it tells of a fault in the very code it interrupts"
+            "it reports a fault of the interrupted code"
         }
-        libc::SIGURG => "the runtime preempts by it",
+        libc::SIGURG => "the runtime uses it for preemption",
         _ => return Ok(()),
     };
     let message = format!("signal {} cannot be received: {why}", signal.number());

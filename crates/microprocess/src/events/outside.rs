@@ -28,7 +28,7 @@ use crate::schedule;
 /// .unwrap();
 /// assert_eq!(sum, 10);
 /// ```
-#[must_use = "the promise ends when it is dropped"]
+#[must_use = "the announcement ends when it is dropped"]
 pub struct Outside {
     shared: &'static Shared,
 }

@@ -19,7 +19,7 @@
 //!
 //! A sequence on a stack that belongs neither to the microprocess nor to the kernel thread is not
 //! detected.
-#![expect(unsafe_code, reason = "reads the words of a stack that stands still")]
+#![expect(unsafe_code, reason = "reads the words of a stack whose thread stands still")]
 
 use core::ops::Range;
 

@@ -22,7 +22,7 @@
 //! **Invariant:** the kernel owns what an operation points to until its completion is reaped. So no
 //! operation returns before that, not even after a time limit. [`quiesce`](Port::quiesce) is called
 //! before the stacks of a stopped runtime are freed.
-#![expect(unsafe_code, reason = "the rings are memory shared with the kernel")]
+#![expect(unsafe_code, reason = "the rings are in memory shared with the kernel")]
 
 use core::{fmt, time::Duration};
 use std::{
@@ -119,7 +119,7 @@ impl Port {
 
     /// Keeps the port for reuse. No operation is in flight on it.
     pub(crate) fn put(&'static self) {
-        debug_assert!(!self.is_pending(), "a port is left when it is quiet");
+        debug_assert!(!self.is_pending(), "a port is returned only without pending operations");
         FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 

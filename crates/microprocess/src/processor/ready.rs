@@ -15,7 +15,7 @@
 //!
 //! **Invariant:** `Installed::count` records of this virtual processor have their `queued` flag
 //! set.
-#![expect(unsafe_code, reason = "hands a scheduler on through atomic pointers")]
+#![expect(unsafe_code, reason = "passes schedulers through atomic pointers")]
 
 use core::cell::{Cell, RefCell};
 use core::panic::AssertUnwindSafe;
@@ -372,7 +372,7 @@ impl ReadyQueue {
         if self.is_busy() {
             let suspends =
                 matches!(arrival, Arrival::Yielded | Arrival::SliceOver | Arrival::Outranked);
-            assert!(!suspends, "a user scheduler calls what suspends");
+            assert!(!suspends, "a user scheduler must not suspend");
             return self.built_in.push(record, record.level());
         }
         if arrival == Arrival::Spawned {
@@ -394,7 +394,7 @@ impl ReadyQueue {
     #[cold]
     #[inline(never)]
     fn user_pop(&self) -> Option<&'static Record> {
-        assert!(!self.is_busy(), "a user scheduler calls what suspends");
+        assert!(!self.is_busy(), "a user scheduler must not suspend");
         while self.has_user()
             && let Some(record) = self.built_in.pop()
         {

@@ -190,8 +190,10 @@ pub(crate) struct Record {
 // has a lock.
 unsafe impl Sync for Record {}
 
-const _: () =
-    assert!(core::mem::offset_of!(Record, timer) == 64, "what a switch touches fits a cache line");
+const _: () = assert!(
+    core::mem::offset_of!(Record, timer) == 64,
+    "the fields that a switch uses fit one cache line"
+);
 
 impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

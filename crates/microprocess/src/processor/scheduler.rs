@@ -138,8 +138,8 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotRunnable => "picked what is not runnable there",
-            Self::Lost => "picked nothing although something was runnable",
+            Self::NotRunnable => "picked an entry that is not runnable there",
+            Self::Lost => "picked no entry although one was runnable",
             Self::Panicked => "panicked",
         })
     }

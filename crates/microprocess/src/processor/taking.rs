@@ -18,7 +18,7 @@
 //! A claim delays a holder that runs, so monitor and watchers also check before they claim. A
 //! thread that returns from the kernel claims at once: it runs on the holder's core, so the holder
 //! does not run. So does a sentinel's spare if the last spare has left the core again.
-#![expect(unsafe_code, reason = "stands for a holder that sleeps")]
+#![expect(unsafe_code, reason = "makes a token for a holder that sleeps")]
 
 use kyocho_arch::restartable;
 use kyocho_sys::prim::atomic::Ordering;
@@ -127,7 +127,7 @@ fn take(vp: &'static Vp) -> Option<()> {
         let running = vp.current.get()?;
         sleeps(holder).filter(|at| !hidden::goes_on_in_the_middle(holder, running, at.sp))
     })?;
-    let record = vp.current.take().expect("who runs unmasked runs a microprocess");
+    let record = vp.current.take().expect("a holder with events unmasked runs a microprocess");
     record.state.set(State::Blocked);
     record.bound.set(Some(holder));
     record.special.set(true);

@@ -17,7 +17,7 @@
 //! data of the sleeping one only under a [claim](ClaimedIdle).
 #![expect(
     unsafe_code,
-    reason = "follows pointers to records and kernel threads, which live for ever"
+    reason = "follows pointers to records and kernel threads, which are never freed"
 )]
 
 use core::fmt;

@@ -23,7 +23,7 @@
 //!
 //! Source: Paper 0 (no atomic instruction if no other thread runs); biased locks, as `tst` has them
 //! for one lock.
-#![expect(unsafe_code, reason = "a list behind a gate")]
+#![expect(unsafe_code, reason = "a list that is accessed under the gate")]
 
 use core::cell::Cell;
 use core::ptr;

@@ -15,7 +15,7 @@
 //!
 //! **Invariant:** a thread that finds after `mask` that it holds a virtual processor keeps it until
 //! `unmask`. (`tests/models/claim.rs` runs this file in every order.)
-#![expect(unsafe_code, reason = "follows pointers to virtual processors, which live for ever")]
+#![expect(unsafe_code, reason = "follows pointers to virtual processors, which are never freed")]
 
 use core::mem::offset_of;
 use core::ptr;

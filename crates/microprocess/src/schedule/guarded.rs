@@ -103,7 +103,7 @@ impl<T> Guarded<T> {
     /// already.
     pub(crate) fn try_enter(&self) -> Option<Guard<'_, T>> {
         let section = mask();
-        debug_assert!(!section.is_outermost(), "tried where waiting is forbidden");
+        debug_assert!(!section.is_outermost(), "try_enter is for callers with events masked");
         let entered = self.lock.try_acquire();
         instruments::acquire(self);
         entered.then(|| Guard { object: self, section: section.pack() })

@@ -111,7 +111,7 @@ pub(crate) fn abandon_in_place(vp: Masked<'_>, me: &'static Record) {
     vp.current.set(None);
     thread.pass(vp.vp(), spare);
     wait_for_turn(thread);
-    unreachable!("who is abandoned gets no processor");
+    unreachable!("an abandoned microprocess received a virtual processor");
 }
 
 /// Stops the virtual processor from inside a signal handler: the interrupted microprocess never

@@ -1,5 +1,8 @@
 //! Microprocesses that may borrow from the code that creates them.
-#![expect(unsafe_code, reason = "promises that borrowing microprocesses end in time")]
+#![expect(
+    unsafe_code,
+    reason = "promises that borrowing microprocesses end before what they borrow"
+)]
 
 use core::{fmt, marker::PhantomData, panic::AssertUnwindSafe, ptr};
 use std::{
@@ -215,7 +218,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        self.spawn_with(Builder::new(), body).expect("memory for one more stack")
+        self.spawn_with(Builder::new(), body).expect("there is memory for one more stack")
     }
 
     /// Creates a microprocess with the name, priority and stack of `builder`.
@@ -278,7 +281,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     pub fn join(self) -> std::thread::Result<T> {
         self.handle.join()?;
         let result = self.packet.result.enter().take();
-        result.expect("a member leaves its result before it ends")
+        result.expect("a member stores its result before it ends")
     }
 
     /// The microprocess.

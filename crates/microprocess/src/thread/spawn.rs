@@ -52,7 +52,7 @@ where
 {
     // SAFETY: closure and result own everything that they refer to.
     unsafe { spawn_with(slot::NORMAL, None, None, Placement::ANY, body) }
-        .expect("memory for one more stack")
+        .expect("there is memory for one more stack")
 }
 
 /// # Safety
@@ -179,7 +179,7 @@ fn finish(me: &'static Record, drop_result: fn(&'static Record)) -> ! {
     // The joiner may recycle this stack, but only when it runs, which is after the switch below.
     conclude(vp, me);
     switch_away(vp, me);
-    unreachable!("a finished microprocess runs")
+    unreachable!("a finished microprocess was resumed")
 }
 
 /// Marks `record` finished and wakes its joiner, or frees the slot if there is no handle.

@@ -29,7 +29,7 @@ impl Interval {
     /// `period` is zero.
     #[must_use]
     pub fn new(period: Duration) -> Self {
-        assert!(!period.is_zero(), "an interval needs a period");
+        assert!(!period.is_zero(), "an interval's period must not be zero");
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
         Self { next_ns: Deadline::now().ns().saturating_add(period_ns), period_ns }
     }
@@ -77,7 +77,7 @@ mod tests {
                 let tick = interval.advance(now);
                 prop_assert_eq!((tick - start) % period, 0);
                 prop_assert!(before.is_none_or(|before| tick > before));
-                prop_assert!(tick + period > now, "{tick} is long gone at {now}");
+                prop_assert!(tick + period > now, "{tick} is more than a period before {now}");
                 before = Some(tick);
                 now = now.max(tick);
             }

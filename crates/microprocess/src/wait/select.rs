@@ -189,7 +189,7 @@ impl Ranking for Select<'_, '_> {
 ///         select! {
 ///             recv(numbers) -> number => sum += number.unwrap(),
 ///             recv(stopped) -> _ => break,
-///             default(Duration::from_secs(60)) => panic!("nobody spoke"),
+///             default(Duration::from_secs(60)) => panic!("no message came"),
 ///         }
 ///     }
 ///     assert_eq!(sum, 6);
@@ -270,7 +270,7 @@ macro_rules! select {
 /// The result of a selected receive; for [`select!`](crate::select!).
 #[doc(hidden)]
 pub fn received<T>(arm: RecvArm<'_, T>) -> Result<T, crate::wait::channel::RecvError> {
-    arm.finish().expect("asked of the selected arm only")
+    arm.finish().expect("this is the selected arm")
 }
 
 /// The result of a selected send; for [`select!`](crate::select!).
@@ -278,7 +278,7 @@ pub fn received<T>(arm: RecvArm<'_, T>) -> Result<T, crate::wait::channel::RecvE
 pub fn sent<T>(arm: SendArm<'_, T>) -> Result<(), crate::wait::channel::SendError<T>> {
     match arm.finish() {
         Ok(result) => result,
-        Err(_) => unreachable!("asked of the selected arm only"),
+        Err(_) => unreachable!("this is the selected arm"),
     }
 }
 

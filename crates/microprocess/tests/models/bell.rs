@@ -99,7 +99,7 @@ fn rest_shown_too_late(line: &Line) {
 }
 
 #[test]
-fn a_last_look_before_parked_is_shown_is_caught() {
+fn last_check_before_parked_is_shown_is_caught() {
     must_fail(|| wait_and_change(rest_shown_too_late, Line::change));
 }
 
@@ -114,7 +114,7 @@ fn rest_counted_too_late(line: &Line) {
 }
 
 #[test]
-fn a_count_after_the_last_look_is_caught() {
+fn count_after_the_last_check_is_caught() {
     must_fail(|| wait_and_change(rest_counted_too_late, Line::change));
 }
 
@@ -128,6 +128,6 @@ fn changed_too_late(line: &Line) {
 }
 
 #[test]
-fn a_look_before_the_change_is_caught() {
+fn check_before_the_change_is_caught() {
     must_fail(|| wait_and_change(Line::rest, changed_too_late));
 }

@@ -148,7 +148,7 @@ fn one_leaves() {
         world.change(0);
         world.change(0);
         other.join().unwrap();
-        assert!(!world.bias.is_revoked(), "who is alone takes no locks");
+        assert!(!world.bias.is_revoked(), "a virtual processor that is alone takes no locks");
     });
 }
 
@@ -163,7 +163,7 @@ fn remaining_processor_sees_the_writes_of_the_one_that_left() {
 }
 
 #[test]
-fn coming_in_without_waiting_for_sections_is_caught() {
+fn entering_without_waiting_for_sections_is_caught() {
     must_fail(|| {
         MUTANT.set(Mutant::NeverInSection);
         one_joins();
@@ -171,7 +171,7 @@ fn coming_in_without_waiting_for_sections_is_caught() {
 }
 
 #[test]
-fn a_section_that_looks_before_its_mask_is_seen_is_caught() {
+fn section_without_a_barrier_is_caught() {
     must_fail(|| {
         MUTANT.set(Mutant::NoBarrier);
         one_joins();

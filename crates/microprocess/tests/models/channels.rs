@@ -12,11 +12,11 @@ use crate::select::wait_until;
 use crate::{explore, must_fail};
 
 fn send(sender: &Sender<u32>, message: u32) {
-    assert!(sender.shared().send(message, None).is_ok(), "the receiver is there");
+    assert!(sender.shared().send(message, None).is_ok(), "the receiver exists");
 }
 
 fn receive(receiver: &Receiver<u32>) -> u32 {
-    receiver.shared().recv(None).expect("the senders are there")
+    receiver.shared().recv(None).expect("the senders exist")
 }
 
 fn in_order(messages_max: usize) {
@@ -24,13 +24,13 @@ fn in_order(messages_max: usize) {
         let (sender, receiver) = bounded(messages_max);
         let other = spawn(move || [1, 2].map(|message| send(&sender, message)));
         assert_eq!([receive(&receiver), receive(&receiver)], [1, 2]);
-        assert!(receiver.shared().recv(None).is_err(), "the last sender is gone");
+        assert!(receiver.shared().recv(None).is_err(), "the last sender was dropped");
         other.join().unwrap();
     });
 }
 
 #[test]
-fn messages_pass_from_hand_to_hand_in_order() {
+fn messages_of_a_rendezvous_pass_in_order() {
     in_order(0);
 }
 
@@ -93,11 +93,14 @@ fn both_selected() {
         let mut sum = 0;
         while sum < 3 {
             let arms = [RecvArm::new(&one), RecvArm::new(&other)];
-            assert!(wait_until(&[&arms[0], &arms[1]], None).is_some(), "there is no limit");
+            assert!(
+                wait_until(&[&arms[0], &arms[1]], None).is_some(),
+                "the wait has no time limit"
+            );
             let received = arms.into_iter().filter_map(RecvArm::finish);
-            sum += received.map(|message| message.expect("the sender is there")).sum::<u32>();
+            sum += received.map(|message| message.expect("the sender exists")).sum::<u32>();
         }
-        assert_eq!(sum, 3, "each arrives once");
+        assert_eq!(sum, 3, "each message arrives once");
         others.into_iter().for_each(|other| drop(other.join().unwrap()));
     });
 }

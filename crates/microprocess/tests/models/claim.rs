@@ -155,21 +155,21 @@ fn holder_and_taker(taker: Taker) {
             }
             taken
         });
-        assert!(holder.section(), "nobody takes it from who does not sleep");
+        assert!(holder.section(), "the virtual processor is taken only from a sleeper");
         holder.sleep(false);
         let kept = holder.section();
         let taken = sentinel.join().unwrap();
-        assert!(kept != taken, "it has exactly one holder");
+        assert!(kept != taken, "the virtual processor has exactly one holder");
     });
 }
 
 #[test]
-fn a_processor_is_taken_from_a_sleeper_alone() {
+fn processor_is_taken_only_from_a_sleeper() {
     holder_and_taker(real);
 }
 
 #[test]
-fn a_look_before_the_claim_is_caught() {
+fn check_before_the_claim_is_caught() {
     must_fail(|| holder_and_taker(claims_after_the_look));
 }
 
@@ -199,7 +199,7 @@ fn a_processor_is_not_taken_inside_a_section() {
 }
 
 #[test]
-fn a_look_that_ignores_the_mask_is_caught() {
+fn check_that_ignores_the_mask_is_caught() {
     must_fail(|| section_that_sleeps(ignores_the_mask));
 }
 
@@ -224,7 +224,7 @@ fn a_processor_is_not_taken_inside_a_sequence() {
 }
 
 #[test]
-fn a_look_that_ignores_the_program_counter_is_caught() {
+fn check_that_ignores_the_program_counter_is_caught() {
     must_fail(|| sequence_that_sleeps(ignores_the_program_counter));
 }
 
@@ -250,6 +250,10 @@ fn two_takers_do_not_both_get_it() {
         holder.sleep(false);
         let kept = holder.section();
         let taken = [monitor, returning].map(|taker| usize::from(taker.join().unwrap()));
-        assert_eq!(usize::from(kept) + taken[0] + taken[1], 1, "it has exactly one holder");
+        assert_eq!(
+            usize::from(kept) + taken[0] + taken[1],
+            1,
+            "the virtual processor has exactly one holder"
+        );
     });
 }

@@ -1,9 +1,9 @@
 //! In models every thread is a microprocess.
 
 pub(crate) fn holds_one_more() {
-    unreachable!("no kernel thread of no runtime");
+    unreachable!("there are no kernel threads outside the runtime");
 }
 
 pub(crate) fn holds_one_less() {
-    unreachable!("no kernel thread of no runtime");
+    unreachable!("there are no kernel threads outside the runtime");
 }

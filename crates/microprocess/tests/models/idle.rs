@@ -175,7 +175,7 @@ fn looks_without_a_claim(home: &Home, record: &'static Record) -> bool {
 }
 
 #[test]
-fn a_look_without_a_claim_is_caught() {
+fn check_without_a_claim_is_caught() {
     must_fail(|| poster_and_sleeper(Way { moves: looks_without_a_claim, ..REAL }));
 }
 
@@ -191,7 +191,7 @@ fn looks_before_the_claim(home: &Home, record: &'static Record) -> bool {
 }
 
 #[test]
-fn a_look_before_the_claim_is_caught() {
+fn check_before_the_claim_is_caught() {
     must_fail(|| poster_and_sleeper(Way { moves: looks_before_the_claim, ..REAL }));
 }
 

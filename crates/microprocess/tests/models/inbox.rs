@@ -55,7 +55,11 @@ impl Record {
         for (said, what) in self.said.iter().zip([FIRST, SECOND]) {
             if bits & what != 0 {
                 // SAFETY: the model checks it.
-                assert_eq!(said.with(|said| unsafe { *said }), what, "what came before is seen");
+                assert_eq!(
+                    said.with(|said| unsafe { *said }),
+                    what,
+                    "what was written before the request is seen"
+                );
             }
         }
     }
@@ -95,7 +99,7 @@ impl Home {
             if take(&self.attention) & INBOX != 0 {
                 done += self.answer_all(way);
             }
-            assert!(done <= expected, "everything is done once");
+            assert!(done <= expected, "each request is handled once");
             if done == expected {
                 return;
             }
@@ -142,7 +146,7 @@ fn two_posters(shared_record: bool, way: Way) {
 }
 
 #[test]
-fn two_messages_for_one_record_are_both_answered() {
+fn two_messages_for_one_record_are_both_handled() {
     two_posters(true, REAL);
 }
 
@@ -166,7 +170,7 @@ fn rests_anyway(word: &AtomicU32, bit: u32) -> bool {
 }
 
 #[test]
-fn a_holder_that_rests_over_a_message_is_caught() {
+fn holder_that_sleeps_despite_a_message_is_caught() {
     must_fail(|| two_posters(false, Way { rest: rests_anyway, ..REAL }));
 }
 
@@ -178,6 +182,6 @@ fn keeps_the_link(link: Link<Record>) -> u32 {
 }
 
 #[test]
-fn an_answer_that_keeps_the_link_is_caught() {
+fn handling_that_keeps_the_link_is_caught() {
     must_fail(|| two_posters(true, Way { answer: keeps_the_link, ..REAL }));
 }

@@ -128,7 +128,7 @@ fn levels_with_relaxed_orderings_are_caught() {
 }
 
 #[test]
-fn a_home_that_takes_no_level_over_is_caught() {
+fn home_that_applies_no_level_is_caught() {
     must_fail(|| {
         forget_changes();
         lowered_holder();

@@ -5,5 +5,5 @@ use crate::guarded::Deadline;
 pub(crate) fn hot_point() {}
 
 pub(crate) fn after_wait(deadline: Option<Deadline>) {
-    assert!(deadline.is_some(), "only a time limit ends a wait without its grant");
+    assert!(deadline.is_some(), "only a time limit ends a wait that is not granted");
 }

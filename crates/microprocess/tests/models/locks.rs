@@ -53,7 +53,7 @@ fn mutex_excludes_and_wakes_every_waiter() {
 
 /// A waiter that is overtaken twice is handed the lock.
 #[test]
-fn mutex_is_passed_to_a_waiter_that_was_passed_over_twice() {
+fn mutex_is_handed_to_a_waiter_that_was_overtaken_twice() {
     clock::step(1_000_000_000);
     mutex_between(1, 3, 3);
 }
@@ -76,7 +76,7 @@ fn a_mutex_is_free_after_a_wait_with_a_limit_however_that_ended() {
         let got = lock.lock_timeout(SOME_TIME).map(|inside| inside.change()).is_ok();
         holder.join().unwrap();
         clock.join().unwrap();
-        let inside = lock.try_lock().expect("nobody holds it any more");
+        let inside = lock.try_lock().expect("the lock is free");
         assert_eq!(inside.look(), 1 + u32::from(got));
     });
 }
@@ -132,13 +132,13 @@ fn writers_and_a_reader(preemptions_max: usize) {
 }
 
 #[test]
-fn writers_exclude_everybody_and_readers_see_their_work() {
+fn writers_exclude_all_others_and_readers_see_their_writes() {
     writers_and_a_reader(3);
 }
 
 /// A waiter that is overtaken is handed the lock the next time.
 #[test]
-fn readers_writer_lock_is_passed_to_a_waiter_that_was_passed_over_twice() {
+fn readers_writer_lock_is_handed_to_a_waiter_that_was_overtaken_twice() {
     clock::step(1_000_000_000);
     writers_and_a_reader(3);
 }
@@ -153,7 +153,7 @@ fn readers_writer_lock_whose_guard_is_released_early_is_caught() {
 
 /// A waiter that was woken to write finds readers inside.
 #[test]
-fn readers_and_a_writer_that_pass_one_another_over_all_get_in() {
+fn readers_and_a_writer_that_overtake_each_other_all_enter() {
     explore(Some(2), || {
         let lock: &RwLock<Inside> = for_ever(RwLock::new(Inside::default()));
         let readers = [(); 2].map(|()| spawn(move || lock.read().unwrap().look()));
@@ -219,7 +219,7 @@ fn permit_is_not_lost_in_a_wait_that_times_out() {
 }
 
 #[test]
-fn a_notification_between_the_look_and_the_wait_is_not_lost() {
+fn notification_between_the_check_and_the_wait_is_not_lost() {
     explore(Some(3), || {
         let shared: &(Mutex<bool>, Condvar) = for_ever((Mutex::new(false), Condvar::new()));
         let (said, condition) = shared;

@@ -23,18 +23,17 @@
 //!
 //! `cargo test -p kyocho-microprocess --test models` takes some seconds. If three threads have too
 //! many orders, loom bounds the preemptions: see [`explore`].
-#![expect(unsafe_code, reason = "the real code's, and words that loom shares out")]
 #![expect(
-    dead_code,
-    unreachable_pub,
-    reason = "the real code has more than the models use, for others than them"
+    unsafe_code,
+    reason = "the unsafe code of the real files, and words shared between loom's threads"
 )]
+#![expect(dead_code, unreachable_pub, reason = "the models use only a part of the real code")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(
     clippy::missing_errors_doc,
     clippy::missing_panics_doc,
     missing_docs,
-    reason = "what stands in is named as what it stands for"
+    reason = "a replacement has the name of what it replaces"
 )]
 
 // Makes `kyocho_sys::prim` in the real code refer to the modules here.
@@ -110,5 +109,5 @@ fn for_ever<T>(value: T) -> &'static T {
 /// Runs a model of a mutant, which must fail.
 fn must_fail(model: impl FnOnce()) {
     let outcome = std::panic::catch_unwind(core::panic::AssertUnwindSafe(model));
-    assert!(outcome.is_err(), "no order shows that it is broken");
+    assert!(outcome.is_err(), "the mutant passes in every order");
 }

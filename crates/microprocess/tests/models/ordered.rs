@@ -146,7 +146,7 @@ impl Home {
                     timed_out.set(true);
                     self.make_runnable();
                 }
-                Due::CallEnds => unreachable!("it makes no call"),
+                Due::CallEnds => unreachable!("the microprocess makes no system call"),
                 Due::Nothing => {}
             }
         }
@@ -154,7 +154,7 @@ impl Home {
 
     fn make_runnable(&self) {
         self.record.state.set(State::Runnable);
-        assert!(!self.record.queued.replace(true), "it is queued once");
+        assert!(!self.record.queued.replace(true), "the microprocess is queued once");
     }
 
     /// The base: serves, runs the microprocess if it is queued, and sleeps if it is not, until it
@@ -224,7 +224,7 @@ impl Home {
             assert_eq!(
                 self.awaited.fetch_add(0, Ordering::AcqRel),
                 2,
-                "it goes on when it is woken"
+                "the microprocess continues when it is woken"
             );
             return Some(End::OfItself);
         }
@@ -273,17 +273,17 @@ fn killed_while_suspended_by_another(way: Way) {
 }
 
 #[test]
-fn a_kill_ends_it_wherever_it_is() {
+fn kill_ends_a_microprocess_in_every_state() {
     play(REAL, &[kill], End::Killed);
 }
 
 #[test]
-fn a_kill_ends_it_although_it_stands_still() {
+fn kill_ends_a_suspended_microprocess() {
     play(REAL, &[suspend_and_kill], End::Killed);
 }
 
 #[test]
-fn a_kill_ends_it_although_another_suspends_and_resumes_it() {
+fn kill_ends_a_microprocess_that_is_suspended_and_resumed() {
     killed_while_suspended_by_another(REAL);
 }
 
@@ -363,6 +363,6 @@ fn an_order_never_reaches_the_next_user_of_a_record() {
 }
 
 #[test]
-fn a_word_that_does_not_tell_users_apart_is_caught() {
+fn word_without_an_id_check_is_caught() {
     must_fail(|| order_while_renewed(ID));
 }

@@ -73,13 +73,13 @@ fn taken_and_put_back<P: Threads + 'static>(make: fn() -> P) {
         }
         let mut found: Vec<_> = [taker.join().unwrap(), second].into_iter().flatten().collect();
         while let Some(thread) = pool.take() {
-            assert!(found.len() < 2, "nobody is there twice");
+            assert!(found.len() < 2, "no thread is in the pool twice");
             found.push(thread);
         }
         let count = |thread: &KernelThread| {
             found.iter().filter(|other| core::ptr::eq(**other, thread)).count()
         };
-        assert_eq!(threads.map(count), [1, 1], "everybody is in one place");
+        assert_eq!(threads.map(count), [1, 1], "each thread is in one place");
     });
 }
 

@@ -101,7 +101,7 @@ fn end_of_a_run_takes_no_record_that_another_run_renews() {
 }
 
 #[test]
-fn a_record_in_use_before_it_is_anybodys_is_caught() {
+fn state_set_before_the_home_is_caught() {
     must_fail(|| renewed_beside_a_walk(Record::renew_state_first));
 }
 
@@ -159,7 +159,7 @@ fn asked_by_a_stale_handle(change_hands: fn(&Record)) {
 }
 
 #[test]
-fn stale_handle_does_not_take_another_end_for_that_of_its_own() {
+fn stale_handle_does_not_report_the_end_of_another_microprocess() {
     asked_by_a_stale_handle(|record| {
         assert!(record.is_taken());
         assert_eq!(record.id.load(Ordering::Relaxed), NOBODY);
@@ -169,6 +169,6 @@ fn stale_handle_does_not_take_another_end_for_that_of_its_own() {
 }
 
 #[test]
-fn an_id_that_lasts_until_the_next_one_is_caught() {
+fn id_that_is_not_cleared_first_is_caught() {
     must_fail(|| asked_by_a_stale_handle(Record::renew_id_last));
 }

@@ -46,7 +46,11 @@ fn monitor_heir_and_starter(way: Way) {
         (way.untold)(told, thread, &|| start_a_process(thread));
         monitor.join().unwrap();
         heir.join().unwrap();
-        assert_eq!(word(told).load(Ordering::Relaxed), thread.0.get(), "what was said is so");
+        assert_eq!(
+            word(told).load(Ordering::Relaxed),
+            thread.0.get(),
+            "the word says what the host knows"
+        );
     });
 }
 

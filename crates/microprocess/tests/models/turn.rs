@@ -79,7 +79,7 @@ fn passing_with_relaxed_orderings_is_caught() {
 /// Mutant: a thread that was roused, before it was given anything, checks without acquiring what it
 /// then finds.
 #[test]
-fn a_look_that_acquires_nothing_is_caught() {
+fn check_without_acquire_is_caught() {
     must_fail(|| given_and_roused(|waiter| waiter.wait_for(Hold::held)));
 }
 

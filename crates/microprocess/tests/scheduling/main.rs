@@ -1,7 +1,7 @@
 //! User schedulers, events, changes from outside, and affinity, on the real runtime.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
-#![expect(unsafe_code, reason = "raw system calls are the point")]
+#![expect(unsafe_code, reason = "the tests make raw system calls")]
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -205,8 +205,8 @@ impl Scheduler for Broken {
 }
 
 #[test]
-fn a_broken_scheduler_loses_its_place_and_nobody_is_lost() {
-    quiet("a user scheduler calls what suspends");
+fn broken_scheduler_is_removed_and_no_microprocess_is_lost() {
+    quiet("a user scheduler must not suspend");
     under_watchdog("broken", || {
         for how in [Fault::Lost, Fault::NotRunnable, Fault::Panicked] {
             for processors in [1, 2] {

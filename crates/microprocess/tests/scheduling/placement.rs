@@ -55,7 +55,7 @@ fn a_pin_that_names_nothing_is_refused() {
 }
 
 #[test]
-fn pins_change_while_everybody_runs() {
+fn pins_change_while_microprocesses_run() {
     under_watchdog("moved", || {
         for make in [None, Some(policies()[0].1), Some(policies()[4].1)] {
             let mut builder = on(2);
@@ -108,7 +108,7 @@ fn pins_change_while_everybody_runs() {
 }
 
 #[test]
-fn the_number_of_virtual_processors_changes_while_everybody_runs() {
+fn number_of_virtual_processors_changes_while_microprocesses_run() {
     under_watchdog("concurrency", || {
         for make in [None, Some(policies()[2].1), Some(policies()[4].1)] {
             let mut builder = on(2).virtual_processors_max(4);

@@ -49,7 +49,7 @@ fn the_more_urgent_run_as_soon_as_they_may() {
 }
 
 #[test]
-fn user_schedulers_are_asked_when_somebody_comes() {
+fn user_schedulers_are_asked_when_a_microprocess_becomes_runnable() {
     under_watchdog("asked", || {
         on(1)
             .build()

@@ -406,5 +406,5 @@ pub(crate) fn drop_capabilities() {
     let (header, none) = ([VERSION_3, 0], [0_u32; 6]);
     // SAFETY: the kernel reads two and six words.
     let answer = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) };
-    assert_eq!(answer, 0, "whoever has capabilities may give them up");
+    assert_eq!(answer, 0, "capabilities may always be given up");
 }

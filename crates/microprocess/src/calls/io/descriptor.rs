@@ -4,7 +4,7 @@
 //! The microprocess waits, its kernel thread does not. Descriptors should be in blocking mode. In
 //! non-blocking mode an operation through a ring waits all the same, while a plain call returns
 //! [`WouldBlock`](io::ErrorKind::WouldBlock).
-#![expect(unsafe_code, reason = "hands buffers to the kernel; borrows files of descriptors")]
+#![expect(unsafe_code, reason = "passes buffers to the kernel; views descriptors as files")]
 
 use core::{mem::ManuallyDrop, time::Duration};
 use std::{

@@ -101,7 +101,7 @@ unsafe fn through_ring(entry: &squeue::Entry, deadline: Option<Deadline>) -> Opt
     }
     // Until then the kernel owns the buffers, even if the caller is killed.
     let to_the_end = || iter::repeat_with(|| pending.wait(None, reason)).find_map(|result| result);
-    let result = in_time.or_else(to_the_end).expect("repeats without end");
+    let result = in_time.or_else(to_the_end).expect("the iterator has no end");
     if given_up && result == -libc::ECANCELED {
         kill_point::after_wait(deadline);
     }

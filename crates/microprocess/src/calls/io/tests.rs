@@ -111,10 +111,10 @@ fn errors_are_the_kernels() {
     on_processors(1, || {
         let (reader, mut writer) = pipe();
         drop(reader);
-        let error = writer.write_all(b"nobody reads").unwrap_err();
+        let error = writer.write_all(b"no reader").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::BrokenPipe);
         let (mut reader, _writer) = pipe();
-        assert!(reader.write_all(b"the wrong end").is_err());
+        assert!(reader.write_all(b"the wrong end of the pipe").is_err());
         assert!(File::open("/nowhere").is_err());
     });
 }
@@ -130,7 +130,7 @@ fn operations_work_outside_a_runtime() {
 }
 
 #[test]
-fn operation_that_the_kernel_gave_up_unasked_is_done_again() {
+fn operation_cancelled_by_the_kernel_is_repeated() {
     on_processors(1, || {
         let (mut reader, mut writer) = pipe();
         let waiting = spawn(move || {
@@ -153,7 +153,7 @@ fn operation_that_the_kernel_gave_up_unasked_is_done_again() {
 }
 
 #[test]
-fn runtime_that_stops_takes_its_operations_back() {
+fn stopping_runtime_cancels_its_operations() {
     for _ in 0..3 {
         let (mut reader, _writer) = pipe();
         on_processors(1, move || {
@@ -167,7 +167,7 @@ fn runtime_that_stops_takes_its_operations_back() {
 }
 
 #[test]
-fn mechanism_is_what_carries_out_operations() {
+fn reported_mechanism_performs_the_operations() {
     let said = mechanism();
     if io_uring::IoUring::new(2).is_err() {
         assert_eq!(said, Mechanism::Calls);
@@ -184,7 +184,7 @@ fn mechanism_is_what_carries_out_operations() {
 }
 
 #[test]
-fn file_is_cut_extended_and_written_from_several_buffers() {
+fn file_is_truncated_extended_and_written_from_several_buffers() {
     on_processors(1, || {
         let path = std::env::temp_dir().join(format!("kyocho-parts-{}", std::process::id()));
         let options =
@@ -256,9 +256,9 @@ fn read_eight(reader: &mut File, writer: &mut std::io::PipeWriter) -> [u64; 2] {
 }
 
 #[test]
-fn events_are_taken_where_their_source_is_routed() {
+fn events_complete_on_the_virtual_processor_of_their_route() {
     if mechanism() == Mechanism::Calls {
-        return skip("events_are_taken_where_their_source_is_routed", "no io_uring here");
+        return skip("events_complete_on_the_virtual_processor_of_their_route", "no io_uring here");
     }
     on_processors(2, || {
         let (reader, mut writer) = std::io::pipe().unwrap();

@@ -3,7 +3,7 @@
 //!
 //! The microprocess waits, its kernel thread does not. `limit` ends a wait with
 //! [`ErrorKind::TimedOut`](std::io::ErrorKind::TimedOut), without effect.
-#![expect(unsafe_code, reason = "hands buffers and addresses to the kernel")]
+#![expect(unsafe_code, reason = "passes buffers and addresses to the kernel")]
 
 use core::{mem::MaybeUninit, time::Duration};
 use std::{

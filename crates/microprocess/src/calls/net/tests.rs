@@ -56,7 +56,7 @@ fn tcp_echo_serves_many_at_once() {
 }
 
 #[test]
-fn waits_with_a_limit_end_and_take_nothing() {
+fn waits_with_a_limit_end_without_effect() {
     for virtual_processors in [1, 2] {
         on_processors(virtual_processors, || {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -79,7 +79,7 @@ fn waits_with_a_limit_end_and_take_nothing() {
 }
 
 #[test]
-fn reader_is_told_when_the_other_end_shuts_down() {
+fn shutdown_of_the_other_end_ends_a_read() {
     on_processors(1, || {
         let (mut one, other) = UnixStream::pair().unwrap();
         let reader = spawn(move || one.read(&mut [0; 8]).unwrap());
@@ -100,7 +100,7 @@ fn refused_connection_is_an_error() {
 }
 
 #[test]
-fn datagrams_tell_their_sender() {
+fn datagrams_carry_the_address_of_their_sender() {
     on_processors(1, || {
         let (one, other) =
             (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -143,7 +143,7 @@ fn unix_sockets_are_named_by_paths() {
 }
 
 #[test]
-fn several_buffers_go_and_come_as_one_stream() {
+fn several_buffers_are_sent_and_received_as_one_stream() {
     on_processors(1, || {
         let (mut one, mut other) = UnixStream::pair().unwrap();
         let parts = [IoSlice::new(b"ky"), IoSlice::new(b""), IoSlice::new(b"ocho")];
@@ -156,7 +156,7 @@ fn several_buffers_go_and_come_as_one_stream() {
 }
 
 #[test]
-fn one_end_is_read_and_written_at_once_and_limits_go_with_its_clones() {
+fn socket_is_read_and_written_at_once_and_clones_keep_its_limits() {
     on_processors(1, || {
         let (one, other) = UnixStream::pair().unwrap();
         one.set_read_timeout(Some(SOON)).unwrap();
@@ -179,7 +179,7 @@ fn one_end_is_read_and_written_at_once_and_limits_go_with_its_clones() {
 }
 
 #[test]
-fn peeking_takes_nothing() {
+fn peeking_consumes_nothing() {
     on_processors(1, || {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -203,7 +203,7 @@ fn peeking_takes_nothing() {
 }
 
 #[test]
-fn datagram_that_nobody_takes_is_refused() {
+fn datagram_to_an_unused_port_is_refused() {
     on_processors(1, || {
         let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -215,7 +215,7 @@ fn datagram_that_nobody_takes_is_refused() {
 }
 
 #[test]
-fn write_to_who_is_gone_is_an_error_and_no_signal() {
+fn write_to_a_closed_connection_is_an_error_and_no_signal() {
     on_processors(1, || {
         let (mut one, other) = UnixStream::pair().unwrap();
         drop(other);
@@ -226,7 +226,7 @@ fn write_to_who_is_gone_is_an_error_and_no_signal() {
 }
 
 #[test]
-fn unix_datagrams_are_whole_and_tell_their_sender() {
+fn unix_datagrams_stay_whole_and_carry_their_senders_address() {
     on_processors(1, || {
         let path =
             |name| std::env::temp_dir().join(format!("kyocho-{name}-{}", std::process::id()));
@@ -257,7 +257,7 @@ fn unix_datagrams_are_whole_and_tell_their_sender() {
 }
 
 #[test]
-fn unix_listener_tells_its_path_and_its_connections() {
+fn unix_listener_has_its_path_and_accepts_connections() {
     on_processors(1, || {
         let path = std::env::temp_dir().join(format!("kyocho-incoming-{}", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();

@@ -18,7 +18,7 @@ fn view(moment: i32, pc: u64) -> View {
 }
 
 #[test]
-fn a_sleeper_is_told_from_who_runs_or_wants_to() {
+fn sleeping_is_distinguished_from_running_and_runnable() {
     let asleep = view(7 * CHANGE + ASLEEP, 0x1000).asleep();
     assert_eq!(asleep, Some(Asleep { sp: STACK as usize, pc: 0x1000 }));
     for state in [RUNNING, WAITING] {
@@ -27,19 +27,19 @@ fn a_sleeper_is_told_from_who_runs_or_wants_to() {
 }
 
 #[test]
-fn who_sleeps_with_events_masked_is_not_seen() {
+fn sleeper_with_events_masked_is_not_seen() {
     assert_eq!(view(ASLEEP, 0).asleep(), None);
 }
 
 #[test]
-fn only_who_runs_is_on_a_cpu() {
+fn only_a_running_thread_is_on_a_cpu() {
     assert!(view(3 * CHANGE + RUNNING, 0).is_on_cpu());
     assert!(!view(3 * CHANGE + WAITING, 0).is_on_cpu());
     assert!(!view(3 * CHANGE + ASLEEP, 0).is_on_cpu());
 }
 
 #[test]
-fn what_a_view_says_of_a_thread_that_has_ended_is_old() {
+fn view_of_an_ended_thread_is_ignored() {
     let view = view(ASLEEP, 0x1000);
     assert!(!view.is_known());
     view.belong_to(0x2000);

@@ -14,7 +14,7 @@ use crate::{Detection, Microprocess, Runtime};
 const START_NS: u64 = 1_000_000_000;
 
 #[test]
-fn one_that_switches_is_left_alone() {
+fn processor_that_switches_is_not_interrupted() {
     let mut watch = Watch::default();
     for turn in 0..100 {
         let now_ns = START_NS + turn * SLICE_NS;
@@ -25,7 +25,7 @@ fn one_that_switches_is_left_alone() {
 }
 
 #[test]
-fn one_that_does_not_is_interrupted_at_the_end_of_each_slice() {
+fn processor_that_does_not_switch_is_interrupted_each_slice() {
     let mut watch = Watch::default();
     let mut now_ns = START_NS;
     let mut interrupts = Vec::new();
@@ -35,14 +35,14 @@ fn one_that_does_not_is_interrupted_at_the_end_of_each_slice() {
             assert_eq!(decision.tell, attention::PREEMPT);
             interrupts.push(now_ns - START_NS);
         }
-        assert!(decision.look_ns > now_ns, "it must get on");
+        assert!(decision.look_ns > now_ns, "the next check is later");
         now_ns = decision.look_ns;
     }
     assert_eq!(interrupts, [SLICE_NS, 2 * SLICE_NS, 3 * SLICE_NS]);
 }
 
 #[test]
-fn those_that_take_turns_have_a_slice_each_however_short() {
+fn each_of_several_has_a_whole_slice_however_short() {
     const SHORT_NS: u64 = 2_000_000;
     let mut watch = Watch { slice_ns: Some(SHORT_NS), ..Watch::default() };
     let (mut now_ns, mut switches) = (START_NS, 7);
@@ -59,7 +59,7 @@ fn those_that_take_turns_have_a_slice_each_however_short() {
 }
 
 #[test]
-fn who_came_of_its_own_accord_after_an_interrupt_has_a_whole_slice() {
+fn microprocess_that_begins_by_itself_after_an_interrupt_has_a_whole_slice() {
     let mut watch = Watch::default();
     watch.decide(START_NS, 7, NEVER_NS, 0);
     assert!(watch.decide(START_NS + SLICE_NS, 7, NEVER_NS, 0).interrupt);
@@ -69,7 +69,7 @@ fn who_came_of_its_own_accord_after_an_interrupt_has_a_whole_slice() {
 }
 
 #[test]
-fn a_deadline_is_told_when_it_comes_and_insisted_on_after_some_patience() {
+fn due_timer_is_signalled_and_interrupts_if_it_is_not_noticed() {
     let mut watch = Watch::default();
     let deadline_ns = START_NS + HOG_NS / 2;
     assert_eq!(watch.decide(START_NS, 1, deadline_ns, 0).look_ns, deadline_ns);
@@ -81,7 +81,7 @@ fn a_deadline_is_told_when_it_comes_and_insisted_on_after_some_patience() {
 }
 
 #[test]
-fn a_hog_gets_no_patience() {
+fn hog_is_interrupted_at_once() {
     let mut watch = Watch::default();
     let deadline_ns = START_NS + 2 * HOG_NS;
     watch.decide(START_NS, 1, deadline_ns, 0);
@@ -89,7 +89,7 @@ fn a_hog_gets_no_patience() {
 }
 
 #[test]
-fn what_was_noticed_in_time_is_not_insisted_on() {
+fn bit_that_is_noticed_in_time_causes_no_interrupt() {
     let mut watch = Watch::default();
     let deadline_ns = START_NS + HOG_NS / 2;
     watch.decide(START_NS, 1, deadline_ns, 0);
@@ -99,7 +99,7 @@ fn what_was_noticed_in_time_is_not_insisted_on() {
 }
 
 #[test]
-fn looks_become_rarer_while_nobody_sleeps() {
+fn checks_become_rarer_while_no_holder_sleeps() {
     let mut watch = Watch::default();
     assert_eq!(watch.next_look(true, SLICE_NS), LOOK_MIN_NS);
     let rarer: Vec<u64> = (0..10).map(|_| watch.next_look(false, SLICE_NS)).collect();
@@ -140,7 +140,7 @@ fn come_back_to_a_loop(detection: Detection) {
 }
 
 #[test]
-fn who_comes_back_from_the_kernel_and_calls_nobody_runs_again() {
+fn microprocess_that_returns_from_the_kernel_without_a_call_runs_again() {
     come_back_to_a_loop(Detection::Sentinel);
     come_back_to_a_loop(Detection::Monitor);
 }

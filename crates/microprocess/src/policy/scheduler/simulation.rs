@@ -259,7 +259,7 @@ impl Simulation {
         let index = self.members.iter().position(|member| {
             member.entry == entry && member.home == processor && member.state == State::Queued
         });
-        index.ok_or("took out what is not queued there")
+        index.ok_or("removed an entry that is not queued there")
     }
 
     fn pick(&mut self, processor: usize) -> Outcome {
@@ -268,7 +268,7 @@ impl Simulation {
             return if queued == 0 {
                 Ok(())
             } else {
-                Err("picked nothing although some are queued")
+                Err("picked no entry although some are queued")
             };
         };
         let index = self.take(processor, entry)?;
@@ -276,7 +276,7 @@ impl Simulation {
         self.running[processor] = Some(index);
         self.summary.picked += 1;
         if self.schedulers[processor].slice_ns(entry) == 0 {
-            return Err("gave no time to run");
+            return Err("returned a time slice of zero");
         }
         Ok(())
     }
@@ -293,7 +293,7 @@ impl Simulation {
                 return Ok(());
             }
             if self.queued_on(processor) == 0 {
-                return Err("would preempt in favour of nobody");
+                return Err("preempts although no entry is queued");
             }
         }
         self.running[processor] = None;
@@ -320,7 +320,9 @@ impl Simulation {
     fn check(&self) -> Outcome {
         for (processor, scheduler) in self.schedulers.iter().enumerate() {
             if scheduler.best().is_some() != (self.queued_on(processor) > 0) {
-                return Err("names a best entry where none is queued, or none where some are");
+                return Err(
+                    "reports a best priority although no entry is queued, or none although some are",
+                );
             }
         }
         Ok(())
@@ -333,7 +335,7 @@ impl Simulation {
                 self.pick(processor)?;
             }
             if self.schedulers[processor].pick(self.now_ns).is_some() {
-                return Err("picked somebody although nobody is queued");
+                return Err("picked an entry although none is queued");
             }
         }
         Ok(())

@@ -231,7 +231,7 @@ fn compete(scheduler: &mut impl Scheduler, io: Entry, cpu: Entry, seconds: u64) 
             scheduler.enqueue(cpu, Arrival::SliceOver, now_ns);
             running = scheduler.pick(now_ns).unwrap();
         }
-        assert_eq!(running, io, "one of the two");
+        assert_eq!(running, io, "one of the two entries");
         // Blocked: another kernel thread continues with `cpu` until `io` is unblocked.
         scheduler.charge(io, 2 * MS_NS, now_ns + 2 * MS_NS);
         running = scheduler.pick(now_ns + 2 * MS_NS).unwrap();
@@ -243,7 +243,7 @@ fn compete(scheduler: &mut impl Scheduler, io: Entry, cpu: Entry, seconds: u64) 
 }
 
 #[test]
-fn who_computes_does_not_inherit_the_priority_of_who_blocked() {
+fn computing_does_not_inherit_the_priority_of_a_blocked_microprocess() {
     // Paper 1, §3.6, first failure: whenever `io` blocks, `cpu` continues with the priority of
     // `io`, faster than it is lowered.
     let (io, cpu) = (entry(1, 31, 0), entry(2, 31, 0));
@@ -255,18 +255,18 @@ fn who_computes_does_not_inherit_the_priority_of_who_blocked() {
 }
 
 #[test]
-fn a_new_kernel_thread_lowers_nobody() {
+fn a_new_kernel_thread_lowers_no_priority() {
     // Second failure: a new kernel thread begins at a low priority, so a microprocess that needs an
     // exact one gets it only by chance.
     let (urgent, cpu) = (entry(1, 40, 0), entry(2, 31, 0));
     let mut scheduler = Feedback::new();
-    assert_eq!(compete(&mut scheduler, urgent, cpu, 10), 1.0, "from the first time on");
+    assert_eq!(compete(&mut scheduler, urgent, cpu, 10), 1.0, "at every return from sleep");
     assert_eq!(Feedback::level_of(urgent), 40);
     assert!(Feedback::level_of(cpu) < 31);
 }
 
 #[test]
-fn what_was_used_is_forgotten_asleep() {
+fn used_time_decays_during_sleep() {
     let (sleeper, other) = (entry(1, 31, 0), entry(2, 31, 0));
     let mut scheduler = Feedback::new();
     scheduler.enqueue(sleeper, Arrival::Spawned, 0);
@@ -327,7 +327,7 @@ fn all_policies() -> [fn(usize) -> Box<dyn Scheduler>; 5] {
 }
 
 #[test]
-fn random_events_find_nothing_lost_nothing_twice() {
+fn random_events_lose_and_repeat_no_entry() {
     for make in all_policies() {
         for processors in 1..=4 {
             for seed in 0..30 {

@@ -14,7 +14,7 @@ fn cases() -> impl Iterator<Item = (usize, usize, Runs)> {
 }
 
 #[test]
-fn nobody_gives_what_is_not_there_nor_to_nobody() {
+fn moves_are_bounded_by_what_waits_and_what_is_idle() {
     for (runnable, idle, runs) in cases() {
         let given = share(runnable, idle, runs);
         assert!(given <= runnable, "{runnable} {idle}");
@@ -30,14 +30,14 @@ fn a_pair_that_takes_turns_stays_together() {
 }
 
 #[test]
-fn whoever_waits_behind_a_long_one_moves_if_anybody_is_idle() {
+fn waiters_behind_a_long_run_move_if_a_processor_is_idle() {
     for (runnable, idle, _) in cases().filter(|&(runnable, idle, _)| runnable > 0 && idle > 0) {
         assert!(share(runnable, idle, Runs::Long) >= runnable.min(idle));
     }
 }
 
 #[test]
-fn the_giver_keeps_an_even_share() {
+fn busy_processor_keeps_an_even_share() {
     for (runnable, idle, _) in cases().filter(|&(runnable, ..)| runnable <= COUNTED_MAX) {
         let kept = runnable + 1 - share(runnable, idle, Runs::Short);
         assert!(kept >= (runnable + 1) / (idle + 1));
@@ -67,7 +67,7 @@ fn long_runs_are_spread_after_a_short_watch() {
 }
 
 #[test]
-fn those_who_switch_all_the_time_are_tried_after_ever_longer_pauses() {
+fn trials_of_frequent_switching_come_at_growing_intervals() {
     let begun = spreads(WATCH_NS, 10_000, 1_500_000_000, &mut Trials::new());
     assert_eq!(begun[0], TRIAL_NS);
     let pauses: Vec<u64> = begun.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -86,13 +86,13 @@ fn a_trial_that_lasts_makes_the_next_one_come_soon() {
     let now_ns = START_NS + 19 * (TRIAL_NS << FAILURES_MAX);
     let mut failed = trials;
     failed.go_on(now_ns + TRIAL_NS - 1);
-    assert!(!failed.begin(now_ns + TRIAL_NS, START_NS), "it had not lasted yet");
+    assert!(!failed.begin(now_ns + TRIAL_NS, START_NS), "the last trial has not lasted yet");
     trials.go_on(now_ns + TRIAL_NS);
     assert!(trials.begin(now_ns + TRIAL_NS, START_NS));
 }
 
 #[test]
-fn who_asks_is_watched_anew_and_not_too_often() {
+fn request_begins_a_new_watch_at_bounded_intervals() {
     let (mut pace, mut trials) = (Pace::default(), Trials::new());
     assert_eq!(pace.look(START_NS, 0, false, &mut trials), (None, Some(START_NS + WATCH_NS)));
     // Switches often, until a microprocess that computes begins to wait.
@@ -101,15 +101,23 @@ fn who_asks_is_watched_anew_and_not_too_often() {
     assert_eq!(pace.hear(asked_ns, true), (true, Some(deaf_ns)));
     let end_ns = asked_ns + WATCH_NS;
     assert_eq!(pace.look(asked_ns, 50_000, true, &mut trials), (None, Some(end_ns)));
-    assert_eq!(pace.hear(end_ns, true), (false, Some(deaf_ns)), "not so soon");
-    assert_eq!(pace.look(end_ns, 90_000, false, &mut trials), (None, None), "they switch");
+    assert_eq!(pace.hear(end_ns, true), (false, Some(deaf_ns)), "the interval has not passed");
+    assert_eq!(
+        pace.look(end_ns, 90_000, false, &mut trials),
+        (None, None),
+        "the microprocesses switch often"
+    );
     assert_eq!(pace.hear(deaf_ns - 1, true), (false, Some(deaf_ns)));
-    assert_eq!(pace.hear(deaf_ns, true), (true, Some(deaf_ns + DEAF_NS)), "it has waited for that");
+    assert_eq!(
+        pace.hear(deaf_ns, true),
+        (true, Some(deaf_ns + DEAF_NS)),
+        "the interval has passed"
+    );
     assert_eq!(pace.hear(deaf_ns + DEAF_NS, false), (false, None));
 }
 
 #[test]
-fn who_asked_with_reason_is_heard_again_sooner() {
+fn request_that_found_long_runs_shortens_the_interval() {
     let (mut pace, mut trials) = (Pace::default(), Trials::new());
     assert_eq!(pace.look(START_NS, 0, false, &mut trials), (None, Some(START_NS + WATCH_NS)));
     assert_eq!(pace.hear(START_NS, true), (true, Some(START_NS + DEAF_NS)));
@@ -125,7 +133,7 @@ fn who_asked_with_reason_is_heard_again_sooner() {
 }
 
 #[test]
-fn objects_that_travel_all_the_time_are_told_from_those_that_do_at_times() {
+fn frequent_travel_is_distinguished_from_occasional_travel() {
     assert!(travels_too_much(TRAVELS * TRAVEL_NS - 1));
     assert!(!travels_too_much(TRAVELS * TRAVEL_NS));
 }

@@ -136,7 +136,7 @@ mod tests {
     use crate::wait::bell::Standing;
 
     #[test]
-    fn nobody_spins_on_a_core_shared_with_the_peer() {
+    fn holder_does_not_spin_on_the_core_of_its_peer() {
         for woken in [false, true] {
             assert_eq!(way(Standing::Awake(1), woken, 0), Way::Spin);
             assert_eq!(way(Standing::Awake(0), woken, 0), Way::HandOver);
@@ -144,6 +144,10 @@ mod tests {
             assert_eq!(way(Standing::Absent, woken, 0), Way::Sleep);
         }
         assert_eq!(way(Standing::Parked(0), false, 0), Way::Sleep);
-        assert_eq!(way(Standing::Parked(0), true, 0), Way::HandOver, "it is about to run here");
+        assert_eq!(
+            way(Standing::Parked(0), true, 0),
+            Way::HandOver,
+            "the peer is about to run on this core"
+        );
     }
 }

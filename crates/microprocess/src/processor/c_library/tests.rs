@@ -14,7 +14,7 @@ d000-e000 rwxp 00000000 00:00 0 \n";
 }
 
 #[test]
-fn a_long_call_is_preempted_in_the_end() {
+fn long_library_call_is_preempted_in_the_end() {
     let mut count = 0;
     for _ in 0..PUT_OFFS_MAX {
         count = next(count, true);

@@ -7,14 +7,14 @@ fn after(interruptions: impl IntoIterator<Item = (usize, bool)>) -> Strikes {
 }
 
 #[test]
-fn a_loop_at_the_same_depth_is_given_up() {
+fn loop_at_the_same_depth_is_abandoned() {
     let times = STRIKES_MAX as usize;
     assert!(!after((1..times).map(|_| (64, true))).are_enough());
     assert!(after((0..times).map(|_| (64, true))).are_enough());
 }
 
 #[test]
-fn a_library_or_another_depth_begins_the_count_again() {
+fn library_code_or_another_depth_restarts_the_count() {
     let times = STRIKES_MAX as usize;
     let interruption = |at: usize| if at == times / 2 { (64, false) } else { (64, true) };
     assert!(!after((0..=times).map(interruption)).are_enough());

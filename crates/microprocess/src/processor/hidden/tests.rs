@@ -101,7 +101,7 @@ fn interrupt(target: u32, interruption: fn()) -> bool {
     add();
     let there_was = STEPPED.load(Ordering::SeqCst) > target;
     neighbour.join().unwrap();
-    assert_eq!(WORD.load(Ordering::SeqCst), 2, "interrupted behind instruction {target}");
+    assert_eq!(WORD.load(Ordering::SeqCst), 2, "interrupted after instruction {target}");
     there_was
 }
 
@@ -136,7 +136,7 @@ fn interrupt_each(interruption: fn()) {
 }
 
 #[test]
-fn a_preemption_on_a_handler_on_a_sequence_loses_nothing() {
+fn preemption_in_a_handler_above_a_sequence_loses_nothing() {
     under_watchdog("hidden_preempted", || interrupt_everywhere(Detection::Off, preempt));
     under_watchdog("hidden_asleep", || interrupt_everywhere(Detection::Monitor, sleep));
 }

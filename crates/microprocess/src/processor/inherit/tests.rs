@@ -211,7 +211,10 @@ impl Stage {
             }
         }
         for lock in self.model.waits.into_iter().flatten() {
-            assert!(self.model.holder(lock).is_some(), "somebody waits for {lock}, which is free");
+            assert!(
+                self.model.holder(lock).is_some(),
+                "{lock} is free although an actor waits for it"
+            );
         }
     }
 
@@ -222,7 +225,7 @@ impl Stage {
         {
             let record = *self.actors[actor].record.get().unwrap();
             assert_eq!(record.effective_level(), level, "actor {actor} in {:?}", self.model);
-            assert_eq!(record.level(), level, "actor {actor} as it is queued");
+            assert_eq!(record.level(), level, "actor {actor} is queued at its level");
         }
     }
 }

@@ -17,11 +17,11 @@ const LOW: u8 = 3;
 /// A thread that changes the host's attributes has made the system call, but has not finished, when
 /// the affected thread starts a process.
 #[test]
-fn who_starts_a_process_waits_for_who_tells_the_host() {
+fn starting_a_process_waits_for_a_change_in_progress() {
     let means = permitted().filter(|means| means.nice < means.nice_max);
     let Some(means) = means else {
         return skip(
-            "who_starts_a_process_waits_for_who_tells_the_host",
+            "starting_a_process_waits_for_a_change_in_progress",
             "nice values not permitted",
         );
     };

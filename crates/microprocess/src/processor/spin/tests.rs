@@ -43,7 +43,7 @@ fn in_a_process_of_its_own() {
             is_needed()
         })
     };
-    assert!(!are_needed, "locks are on");
+    assert!(!are_needed, "short locks are taken");
     // This thread is outside any runtime, so its call turns locks on.
     drop(Mutex::new(0).lock());
     assert!(is_needed());
@@ -60,7 +60,7 @@ fn locks_come_and_go() {
             let other = 1 - virtual_processor();
             scope(|scope| {
                 let body = || {
-                    assert!(is_needed(), "two are awake");
+                    assert!(is_needed(), "two virtual processors are awake");
                     begun.store(true, Ordering::SeqCst);
                     while !stop.load(Ordering::SeqCst) {
                         yield_now();
@@ -74,7 +74,7 @@ fn locks_come_and_go() {
                 while !begun.load(Ordering::SeqCst) {
                     yield_now();
                 }
-                assert!(is_needed(), "two are awake");
+                assert!(is_needed(), "two virtual processors are awake");
                 stop.store(true, Ordering::SeqCst);
                 there.join().unwrap();
                 me.set_virtual_processor(None);
@@ -181,7 +181,7 @@ fn alone(wanted: &str) {
         .unwrap();
     assert!(output.status.success(), "{wanted}: {output:?}");
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("1 passed"), "{wanted}: it ran, and not none: {output:?}");
+    assert!(said.contains("1 passed"), "{wanted}: the test did not run, or failed: {output:?}");
 }
 
 #[test]
@@ -191,6 +191,6 @@ fn one_virtual_processor_takes_no_locks() {
 }
 
 #[test]
-fn several_take_locks_while_two_are_awake_and_gather_where_they_share() {
+fn locks_are_taken_while_two_are_awake_and_sharing_gathers_microprocesses() {
     alone("several");
 }

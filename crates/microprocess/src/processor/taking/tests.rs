@@ -81,8 +81,8 @@ fn sleep_beside(hits: &AtomicUsize) {
 }
 
 #[test]
-fn who_is_put_aside_in_the_middle_of_taking_loses_nobody() {
-    const NAME: &str = "who_is_put_aside_in_the_middle_of_taking_loses_nobody";
+fn suspended_taker_loses_no_microprocess() {
+    const NAME: &str = "suspended_taker_loses_no_microprocess";
     let may = || set_class(ThreadId::current(), Class::Fifo(50));
     if let Err(why) = thread::spawn(may).join().unwrap() {
         return skip(NAME, &format!("real time is not permitted: {why}"));
@@ -93,7 +93,7 @@ fn who_is_put_aside_in_the_middle_of_taking_loses_nobody() {
         let vp = section.vp;
         section.leave();
         if report().detection != Detection::Sentinel || vp.cpu() == ANY_CPU {
-            return skip(NAME, "no sentinel, or none that shares a CPU with its virtual processor");
+            return skip(NAME, "no sentinel, or none on the CPU of its virtual processor");
         }
         let hits: &'static AtomicUsize = Box::leak(Box::default());
         let stopped: &'static AtomicBool = Box::leak(Box::default());
@@ -105,7 +105,10 @@ fn who_is_put_aside_in_the_middle_of_taking_loses_nobody() {
         stopped.store(true, Ordering::SeqCst);
         hogs.join().unwrap();
         let counted = statistics();
-        assert_eq!(counted.blocked, counted.unblocked, "who was taken from came back: {counted:?}");
+        assert_eq!(
+            counted.blocked, counted.unblocked,
+            "every microprocess that lost its virtual processor returned: {counted:?}"
+        );
     };
     under_watchdog(NAME, || runtime.run(run).unwrap());
 }
@@ -125,8 +128,8 @@ pub(super) fn note_taker() {
 /// The host may suspend a thread of the lowest class between its claim and the end of the claim;
 /// other threads would then wait.
 #[test]
-fn nobody_of_the_lowest_class_takes_a_virtual_processor() {
-    const NAME: &str = "nobody_of_the_lowest_class_takes_a_virtual_processor";
+fn no_thread_of_the_lowest_class_takes_a_virtual_processor() {
+    const NAME: &str = "no_thread_of_the_lowest_class_takes_a_virtual_processor";
     let runtime = Runtime::builder().virtual_processors(1).detection(Detection::Sentinel).build();
     let run = || {
         let section = mask();
@@ -159,8 +162,8 @@ fn nobody_of_the_lowest_class_takes_a_virtual_processor() {
             scope.spawn(doze);
             scope.spawn(count);
         });
-        assert!(TAKERS.load(Ordering::SeqCst) > before, "somebody took it");
+        assert!(TAKERS.load(Ordering::SeqCst) > before, "the virtual processor was taken");
     };
     under_watchdog(NAME, || runtime.run(run).unwrap());
-    assert_eq!(IDLE_TAKERS.load(Ordering::SeqCst), 0, "of the lowest class");
+    assert_eq!(IDLE_TAKERS.load(Ordering::SeqCst), 0, "taken by a thread of the lowest class");
 }

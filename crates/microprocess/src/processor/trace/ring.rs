@@ -4,7 +4,7 @@
 //! processor from it while it sleeps. Readers come after recording has stopped. A moment that is
 //! still being written then is the newest one. It is read completely, or left out because of its
 //! time.
-#![expect(unsafe_code, reason = "follows the pointer to the ring, which lives for ever")]
+#![expect(unsafe_code, reason = "follows the pointer to the ring, which is never freed")]
 
 use core::ptr;
 

@@ -12,7 +12,7 @@ use crate::{Builder, spawn};
 /// There is one recording for the whole address space, and tests run in parallel: this is the only
 /// one that records.
 #[test]
-fn a_timeline_shows_who_ran_by_name_and_when() {
+fn timeline_shows_what_ran_by_name_and_time() {
     on_processors(1, || {
         start().unwrap();
         assert_eq!(start(), Err(Busy));
@@ -35,7 +35,7 @@ fn a_timeline_shows_who_ran_by_name_and_when() {
         };
         assert!(runs("ping") >= 50 && runs("pong") >= 50, "{} {}", runs("ping"), runs("pong"));
         check_chrome(&chrome::text(&timeline));
-        assert_eq!(stop().virtual_processors, 0, "stopped is stopped");
+        assert_eq!(stop().virtual_processors, 0, "recording has stopped");
     });
 }
 

@@ -51,7 +51,10 @@ impl Home {
 
     /// Changes the home to `to`. `from` proves that the caller holds the present home.
     pub(crate) fn change(&self, from: &impl Holding, to: &'static Vp) {
-        debug_assert!(ptr::eq(self.address(), from.processor()), "it is given by whom it is at");
+        debug_assert!(
+            ptr::eq(self.address(), from.processor()),
+            "the token is that of the present home"
+        );
         self.0.store(ptr::from_ref(to).cast_mut(), Ordering::Release);
     }
 }

@@ -51,7 +51,7 @@ impl ClaimedIdle {
     /// Moves `record`, for which [`has_parked`](Self::has_parked) is true, to `vp`, and ends the
     /// claim.
     pub(crate) fn send(self, record: &'static Record, vp: Masked<'_>) {
-        debug_assert!(self.has_parked(record), "only what is parked here is given away");
+        debug_assert!(self.has_parked(record), "only a microprocess parked here is moved");
         record.home.change(&self, vp.vp());
     }
 }

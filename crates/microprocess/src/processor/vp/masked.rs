@@ -13,7 +13,7 @@
 //! **Invariant:** a token is not used after its section was left or its microprocess suspended.
 //! Tokens of a [`Section`](crate::schedule::Section) borrow it, and leaving or suspending consumes
 //! it. Tokens of a guard last as long as its object.
-#![expect(unsafe_code, reason = "tokens promise what the compiler cannot see")]
+#![expect(unsafe_code, reason = "tokens are promises that the compiler cannot check")]
 
 use core::cell::Cell;
 use core::marker::PhantomData;

@@ -18,7 +18,7 @@
 //!     └──────────────────────────────────────────────────────────────────────────┘
 //! ```
 
-#![expect(unsafe_code, reason = "stands for the holders of virtual processors")]
+#![expect(unsafe_code, reason = "makes tokens for virtual processors without threads")]
 
 use std::collections::VecDeque;
 
@@ -372,10 +372,10 @@ impl Simulation {
     /// The member that a virtual processor took out of its queue.
     fn taken(&self, processor: usize, record: &'static Record) -> usize {
         let found = self.members.iter().position(|member| core::ptr::eq(member.record, record));
-        let index = found.expect("one of ours");
+        let index = found.expect("the record belongs to a member");
         let member = &self.members[index];
-        assert_eq!(member.home, processor, "who is taken out was there");
-        assert!(matches!(member.place, Place::Queued { .. }), "who is taken out was queued");
+        assert_eq!(member.home, processor, "the removed member was on this virtual processor");
+        assert!(matches!(member.place, Place::Queued { .. }), "the removed member was queued");
         assert_eq!(record.state.get(), State::Runnable);
         index
     }
@@ -420,7 +420,10 @@ impl Simulation {
         let record = self.members[index].record;
         let kind = if self.random.below(2) == 0 { Kind::Park } else { Kind::Mutex };
         if kind == Kind::Park && record.token.replace(false) {
-            assert!(core::mem::take(&mut self.members[index].token), "a token is left once");
+            assert!(
+                core::mem::take(&mut self.members[index].token),
+                "an early unpark is kept once"
+            );
             vp.queue().push(record, Arrival::Woken);
             self.members[index].place = self.behind();
             return;
@@ -447,7 +450,7 @@ impl Simulation {
             member.home == processor && matches!(member.place, Place::Queued { .. })
         };
         let Some(record) = vp.queue().pop() else {
-            assert_eq!(self.members.iter().filter(queued).count(), 0, "nobody is lost");
+            assert_eq!(self.members.iter().filter(queued).count(), 0, "no member is lost");
             return;
         };
         let index = self.taken(processor, record);
@@ -484,7 +487,11 @@ impl Simulation {
             assert_eq!(member.record.token.get(), member.token);
         }
         for processor in &self.processors {
-            assert_eq!(processor.vp.is_idle(), processor.rests, "idle while nothing was raised");
+            assert_eq!(
+                processor.vp.is_idle(),
+                processor.rests,
+                "idle exactly while no attention bit is set"
+            );
         }
     }
 
@@ -510,7 +517,7 @@ impl Simulation {
         (0..2).for_each(|processor| self.empty(processor));
         self.check();
         let waits = |member: &Member| matches!(member.place, Place::Parked | Place::Blocked);
-        assert!(self.members.iter().all(waits), "everybody runnable has run");
+        assert!(self.members.iter().all(waits), "every runnable member has run");
         for Member { record, home, .. } in &self.members {
             if record.timer.is_set() {
                 self.processors[*home].vp.own().timers.remove(record);
@@ -553,14 +560,17 @@ fn play(seed: u64) -> u32 {
 }
 
 #[test]
-fn whatever_happens_nobody_is_lost_and_the_order_is_kept() {
+fn random_events_lose_no_microprocess_and_keep_the_order() {
     match std::env::var("KYOCHO_SEED") {
         Ok(seed) => {
             play(seed.parse().expect("KYOCHO_SEED is a number"));
         }
         Err(_) => {
             let taken_over: u32 = (0..SEEDS).map(play).sum();
-            assert!(taken_over > 1000, "idle processors are taken from: {taken_over}");
+            assert!(
+                taken_over > 1000,
+                "too few microprocesses were taken from idle virtual processors: {taken_over}"
+            );
         }
     }
 }

@@ -121,7 +121,7 @@ impl Masked<'_> {
 }
 
 #[cfg(test)]
-#[expect(unsafe_code, reason = "makes a token of its own")]
+#[expect(unsafe_code, reason = "makes a token for a virtual processor that no thread holds")]
 mod tests {
     use core::ptr;
 
@@ -132,7 +132,7 @@ mod tests {
     use crate::schedule::mask;
 
     #[test]
-    fn the_only_one_stays_where_nobody_runs() {
+    fn single_microprocess_stays_if_none_runs() {
         let section = mask();
         let vp: &'static Vp = Box::leak(Box::new(Vp::new(0, ptr::null_mut())));
         // SAFETY: no other thread knows it.

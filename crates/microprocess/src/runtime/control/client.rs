@@ -65,7 +65,7 @@ impl Client {
         let mut reply = Vec::new();
         self.reader.by_ref().take(REPLY_BYTES_MAX as u64).read_until(b'\n', &mut reply)?;
         if reply.last() != Some(&b'\n') {
-            let why = format!("process {} broke off", self.process);
+            let why = format!("process {} closed the connection without an answer", self.process);
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
         }
         match serde_json::from_slice(&reply) {

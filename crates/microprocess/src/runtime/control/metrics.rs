@@ -10,18 +10,28 @@ type Metric = (&'static str, &'static str, fn(&Statistics) -> u64);
 
 /// The counters of each virtual processor.
 const COUNTERS: &[Metric] = &[
-    ("switches", "A microprocess got a virtual processor.", |c| c.switches),
+    ("switches", "A microprocess began to run on a virtual processor.", |c| c.switches),
     ("spawned", "A microprocess was created.", |c| c.spawned),
     ("ended", "A microprocess ended.", |c| c.ended),
-    ("blocked", "A kernel thread slept and its virtual processor was handed on.", |c| c.blocked),
-    ("unblocked", "Such a thread came back.", |c| c.unblocked),
-    ("resumed", "A pooled kernel thread got a virtual processor.", |c| c.resumed),
-    ("preempted", "A microprocess was stopped in code that does not call us.", |c| c.preempted),
+    ("blocked", "A kernel thread slept in the kernel and lost its virtual processor.", |c| {
+        c.blocked
+    }),
+    ("unblocked", "Such a thread woke up.", |c| c.unblocked),
+    ("resumed", "A kernel thread of the pool received a virtual processor.", |c| c.resumed),
+    ("preempted", "A microprocess was stopped in code that does not call the runtime.", |c| {
+        c.preempted
+    }),
     ("shared", "A runnable microprocess moved to an idle virtual processor.", |c| c.shared),
-    ("gathered", "A virtual processor gave all it had to another.", |c| c.gathered),
-    ("travels", "A channel or lock used by another virtual processor than before.", |c| c.travels),
+    ("gathered", "A virtual processor moved all its microprocesses to another one.", |c| {
+        c.gathered
+    }),
+    (
+        "travels",
+        "A channel or lock was used by another virtual processor than the last time.",
+        |c| c.travels,
+    ),
     ("completed", "An operation of input or output completed.", |c| c.completed),
-    ("timers", "A timer ran out.", |c| c.timers),
+    ("timers", "A timer expired.", |c| c.timers),
 ];
 
 /// The counters of an address space.
@@ -44,9 +54,9 @@ pub fn text(snapshot: &Snapshot) -> String {
     }
     let pid = format!("pid=\"{process}\"");
     let alive = snapshot.microprocesses.len() + snapshot.left_off;
-    header(&mut out, "microprocesses", "Microprocesses there are.", "gauge");
+    header(&mut out, "microprocesses", "The number of microprocesses.", "gauge");
     line(&mut out, "microprocesses", &pid, alive as u64);
-    header(&mut out, "kernel_threads", "Kernel threads of the runtimes.", "gauge");
+    header(&mut out, "kernel_threads", "The number of kernel threads of the runtimes.", "gauge");
     line(&mut out, "kernel_threads", &pid, u64::from(snapshot.kernel_threads));
     out
 }

@@ -196,7 +196,7 @@ pub(super) fn answer(peer: Peer, request: &Request) -> Reply {
     let allowed = peer.is_trusted() && POLICY.get().is_none_or(|policy| policy(peer, request));
     if !allowed {
         tracing::warn!(user = peer.user, process = peer.process, ?request, "refused");
-        return Reply::Error("this address space does not let you do that".to_owned());
+        return Reply::Error("this address space does not permit that request".to_owned());
     }
     if !request.is_harmless() {
         tracing::info!(process = peer.process, ?request, "ordered from outside");

@@ -95,7 +95,7 @@ fn raw_sleep(_: &Stage) {
     // SAFETY: reads one timespec.
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
     yield_now();
-    unreachable!("a killed microprocess goes on behind a kill point");
+    unreachable!("a killed microprocess continued after a kill point");
 }
 
 fn lock_twice(_: &Stage) {
@@ -119,8 +119,8 @@ fn select_among_two(_: &Stage) {
     let (_one, first) = rendezvous::<u8>();
     let (_other, second) = rendezvous::<u8>();
     select! {
-        recv(first) -> _ => unreachable!("nobody sends"),
-        recv(second) -> _ => unreachable!("nobody sends"),
+        recv(first) -> _ => unreachable!("no message is sent"),
+        recv(second) -> _ => unreachable!("no message is sent"),
     }
 }
 
@@ -146,7 +146,7 @@ fn lock_and_unlock(_: &Stage) {
 
 /// Every state in which a stackful microprocess may be killed, and unwinds.
 const STATES: &[(&str, In, Body)] = &[
-    ("running, calls us", In::Motion, |_| {
+    ("running, calls the runtime", In::Motion, |_| {
         loop {
             yield_now();
         }
@@ -239,7 +239,7 @@ fn kill_ends_a_microprocess_in_every_state() {
 }
 
 #[test]
-fn a_suspended_microprocess_stands_still_and_goes_on_in_every_state() {
+fn microprocess_is_suspended_and_resumed_in_every_state() {
     for &(state, wanted, body) in STATES {
         everywhere(state, || {
             let stage = Arc::new(Stage::default());
@@ -278,7 +278,7 @@ fn a_wake_while_suspended_is_kept() {
 }
 
 #[test]
-fn one_that_has_not_begun_never_begins() {
+fn microprocess_killed_before_it_began_never_begins() {
     under_watchdog("not begun", || {
         runtime(1)
             .run(|| {
@@ -297,7 +297,7 @@ fn one_that_has_not_begun_never_begins() {
 }
 
 #[test]
-fn one_that_has_ended_is_gone() {
+fn orders_to_an_ended_microprocess_are_refused() {
     runtime(1)
         .run(|| {
             let ended = spawn(|| ());
@@ -332,7 +332,7 @@ fn kill_a_loop_in<'scope>(scope: &'scope crate::Scope<'scope, '_>, stage: &Arc<S
 }
 
 #[test]
-fn a_loop_that_never_calls_us_is_taken_off_for_good() {
+fn killed_loop_without_calls_is_abandoned() {
     let stage = Arc::new(Stage::default());
     everywhere("hog", || {
         let victim = place(&stage, In::Motion, |stage| spin(&stage.stop));
@@ -341,12 +341,12 @@ fn a_loop_that_never_calls_us_is_taken_off_for_good() {
         // In a scope; the scope continues.
         scope(|scope| kill_a_loop_in(scope, &stage));
     });
-    assert_eq!(stage.unwound.load(Ordering::SeqCst), 0, "nothing unwinds it");
+    assert_eq!(stage.unwound.load(Ordering::SeqCst), 0, "it does not unwind");
     assert!(!stage.stop.load(Ordering::SeqCst));
 }
 
 #[test]
-fn one_that_always_unwinds_is_not_taken_off() {
+fn microprocess_that_always_unwinds_is_not_abandoned() {
     everywhere("service", || {
         let stage = Arc::new(Stage::default());
         let victim = place(&stage, In::Motion, |stage| {
@@ -358,7 +358,7 @@ fn one_that_always_unwinds_is_not_taken_off() {
         target.kill().unwrap();
         // Others are abandoned meanwhile, beside it and after it.
         (0..3).for_each(|_| scope(|scope| kill_a_loop_in(scope, &stage)));
-        assert!(find(target.id()).is_some(), "it is still at it");
+        assert!(find(target.id()).is_some(), "it still runs");
         assert_eq!(stage.unwound.load(Ordering::SeqCst), 0);
         stage.stop.store(true, Ordering::SeqCst);
         assert!(victim.join().unwrap_err().is::<Killed>());
@@ -367,7 +367,7 @@ fn one_that_always_unwinds_is_not_taken_off() {
 }
 
 #[test]
-fn a_loop_that_never_calls_us_is_suspended_and_goes_on() {
+fn loop_without_calls_is_suspended_and_resumed() {
     everywhere("hog suspended", || {
         let stage = Arc::new(Stage::default());
         let victim = place(&stage, In::Motion, |stage| spin(&stage.stop));
@@ -396,7 +396,7 @@ fn a_mutex_whose_holder_is_killed_is_free_and_poisoned() {
             yield_now();
             holder.microprocess().kill().unwrap();
             assert!(holder.join().unwrap_err().is::<Killed>());
-            assert!(waiter.join().unwrap(), "poisoned, and handed on");
+            assert!(waiter.join().unwrap(), "poisoned, and handed over");
         })
         .unwrap();
 }
@@ -414,7 +414,7 @@ fn a_killed_microprocess_that_catches_its_panic_dies_at_the_next_point() {
                 };
                 (0..3).for_each(|_| drop(std::panic::catch_unwind(attempt)));
                 yield_now();
-                unreachable!("the kill is not forgotten");
+                unreachable!("the kill still takes effect");
             });
             yield_now();
             stubborn.microprocess().kill().unwrap();

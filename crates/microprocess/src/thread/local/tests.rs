@@ -1,5 +1,5 @@
 //! Each microprocess has its own values, keeps them on all kernel threads, and leaves none behind.
-#![expect(unsafe_code, reason = "ends a microprocess in the middle")]
+#![expect(unsafe_code, reason = "ends a microprocess in the middle of a function")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: runtime, microprocess, loop")]
 
 use core::cell::{Cell, RefCell};
@@ -60,7 +60,7 @@ fn values_stay_with_their_microprocess() {
 }
 
 #[test]
-fn slot_that_is_used_again_starts_without_values() {
+fn reused_slot_starts_without_values() {
     on_processors(1, || {
         for _ in 0..3 {
             spawn(|| assert_eq!(COUNT.with(|count| count.replace(7)), 0)).join().unwrap();
@@ -78,7 +78,7 @@ fn making_a_value_may_use_other_values_and_itself() {
 }
 
 #[test]
-fn values_are_dropped_at_the_end_however_it_comes() {
+fn values_are_dropped_at_every_kind_of_end() {
     on_processors(1, || {
         let (tell, told) = channel();
         let set = move |number: u32| {
@@ -138,6 +138,6 @@ fn steps_of_one_machine_share_its_values() {
 }
 
 #[test]
-fn kernel_thread_of_no_runtime_has_no_values() {
+fn kernel_thread_outside_any_runtime_has_no_values() {
     assert_eq!(COUNT.try_with(Cell::get), Err(OutsideError));
 }

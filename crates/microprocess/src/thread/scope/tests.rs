@@ -27,7 +27,7 @@ impl Drop for Counted<'_> {
 }
 
 #[test]
-fn members_borrow_and_their_results_come_back() {
+fn members_borrow_and_return_results() {
     for virtual_processors in [1, 2] {
         let sum = on_processors(virtual_processors, || {
             let numbers: Vec<usize> = (0..100).collect();
@@ -66,7 +66,7 @@ fn scope_waits_for_members_and_members_of_members() {
 }
 
 #[test]
-fn result_that_nobody_wants_is_dropped_before_the_scope_ends() {
+fn unwanted_result_is_dropped_before_the_scope_ends() {
     for virtual_processors in [1, 2] {
         on_processors(virtual_processors, || {
             let dropped = AtomicUsize::new(0);
@@ -91,7 +91,7 @@ fn result_that_nobody_wants_is_dropped_before_the_scope_ends() {
 }
 
 #[test]
-fn panic_of_a_member_is_its_joiners_or_the_scopes() {
+fn panic_of_a_member_reaches_its_joiner_or_the_scope() {
     quiet("a scoped microprocess panicked");
     on_processors(1, || {
         let joined = scope(|scope| scope.spawn(|| resume_unwind(Box::new("on purpose"))).join());

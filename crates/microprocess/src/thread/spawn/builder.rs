@@ -1,5 +1,5 @@
 //! How and where a microprocess is created.
-#![expect(unsafe_code, reason = "passes promises about borrows on")]
+#![expect(unsafe_code, reason = "passes the caller's promise about borrows on")]
 
 use std::io;
 

@@ -112,7 +112,7 @@ fn every_change_from_outside_ends_a_wait() {
 }
 
 #[test]
-fn wait_with_input_in_flight_ends_and_so_does_the_input() {
+fn wait_beside_a_pending_read_ends_and_so_does_the_read() {
     use std::io::{Read, Write};
     on_processors(1, || {
         let (mut here, there) = crate::calls::net::UnixStream::pair().unwrap();
@@ -135,7 +135,7 @@ fn wait_with_input_in_flight_ends_and_so_does_the_input() {
 }
 
 #[test]
-fn wait_ends_beside_one_that_never_calls_us() {
+fn wait_ends_beside_a_loop_without_calls() {
     on_processors(1, || {
         static STOP: AtomicU64 = AtomicU64::new(0);
         STOP.store(0, Ordering::Relaxed);
@@ -154,7 +154,7 @@ fn wait_ends_beside_one_that_never_calls_us() {
 }
 
 #[test]
-fn who_serves_goes_on_at_the_level_that_the_waker_wrote() {
+fn server_continues_at_the_level_that_the_waker_wrote() {
     // An invalid level from another process is limited to the highest.
     for (written, level) in [(50, 50), (u32::MAX, Priority::HIGHEST.level())] {
         on_processors(1, || {
@@ -200,7 +200,7 @@ fn await_level(line: &Line, level: u8) {
 }
 
 #[test]
-fn who_serves_follows_the_level_of_its_caller_until_it_waits_again() {
+fn server_follows_the_level_of_its_caller_until_it_waits_again() {
     for processors in [1, 2] {
         on_processors(processors, || {
             // Otherwise this microprocess would keep the server from running, which begins at the
@@ -237,7 +237,7 @@ fn wait_and_tell(line: &Line) -> Option<u32> {
 }
 
 #[test]
-fn level_of_who_waits_is_told_also_where_it_changes() {
+fn level_of_a_waiter_is_published_also_when_it_changes() {
     for processors in [1, 2] {
         on_processors(processors, || {
             let line = Line::new();
@@ -280,7 +280,7 @@ fn limit_and_kill_end_a_wait_and_leave_nothing_linked() {
 }
 
 #[test]
-fn many_wait_and_each_is_woken_by_its_own_word() {
+fn each_of_many_waiters_is_woken_by_its_own_word() {
     on_processors(2, || {
         let lines: Vec<_> = (0..64).map(|_| Line::new()).collect();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -318,7 +318,7 @@ fn pages_of_another_process_are_checked() {
 }
 
 #[test]
-fn word_of_this_process_ends_a_wait_too() {
+fn word_of_this_process_also_ends_a_wait() {
     on_processors(2, || {
         let line = Line::new();
         let other = Arc::clone(&line);
@@ -337,14 +337,14 @@ fn word_of_this_process_ends_a_wait_too() {
 }
 
 #[test]
-fn bells_are_given_back_when_a_runtime_ends() {
+fn bells_are_returned_when_a_runtime_ends() {
     for _ in 0..2 * BELLS_MAX {
         on_processors(1, || assert!((own().unwrap() as usize) < BELLS_MAX));
     }
 }
 
 #[test]
-fn panic_of_who_serves_leaves_nothing_linked_and_nothing_masked() {
+fn panic_while_serving_leaves_nothing_linked_or_masked() {
     on_processors(1, || {
         let line = Line::new();
         let other = Arc::clone(&line);

@@ -161,7 +161,10 @@ impl Post<'_> {
     /// # Panics
     /// The caller is not the microprocess that called [`keep`](Self::keep).
     pub fn wait(&self, expected: u32, bell: u32) -> io::Result<Option<u32>> {
-        assert!(ptr::eq(self.node.who(), current()), "a post is that of who keeps it");
+        assert!(
+            ptr::eq(self.node.who(), current()),
+            "only the microprocess that called `keep` may wait at the post"
+        );
         let hall = hall()?;
         self.node.expect(expected, Some((self.peer, bell)), false);
         let mut parked = false;

@@ -223,7 +223,7 @@ impl<T> Blocks<T> {
 
     /// Removes the empty head from the list: it becomes the spare, or goes to `drained`.
     fn unlink_head(&mut self, drained: &mut Option<Box<Block<T>>>) {
-        debug_assert!(!ptr::eq(self.head, self.tail), "a lone block is used again instead");
+        debug_assert!(!ptr::eq(self.head, self.tail), "a single block is not unlinked");
         // SAFETY: blocks come from `Box::into_raw`, and the list drops its pointer to this one
         // below.
         let mut block = unsafe { Box::from_raw(self.head) };
@@ -240,7 +240,7 @@ impl<T> Drop for Blocks<T> {
         let mut drained = None;
         while self.pop(&mut drained).is_some() {}
         if !self.head.is_null() {
-            debug_assert!(ptr::eq(self.head, self.tail), "the last block stays with the list");
+            debug_assert!(ptr::eq(self.head, self.tail), "the list keeps its last block");
             // SAFETY: blocks come from `Box::into_raw`. Its messages have been taken.
             drop(unsafe { Box::from_raw(self.head) });
         }

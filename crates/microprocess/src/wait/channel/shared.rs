@@ -113,7 +113,7 @@ impl<T> State<T> {
                 // Into the room just made. Only a bounded channel has both waiting senders and a
                 // buffer.
                 let pushed = self.buffer.push(message);
-                debug_assert!(pushed.is_ok(), "there is room for what waited for room");
+                debug_assert!(pushed.is_ok(), "there is room for the waiting message");
                 Take::Message(first)
             }
         }

@@ -109,7 +109,7 @@ fn senders_get_their_message_back_when_the_receivers_left() {
 }
 
 #[test]
-fn those_who_wait_are_told_when_the_other_side_leaves() {
+fn waits_end_when_the_other_side_is_dropped() {
     on_every_flavour::<usize>(|(sender, receiver)| {
         let waiting = [(); 3].map(|()| {
             let receiver = receiver.clone();
@@ -138,7 +138,7 @@ fn those_who_wait_are_told_when_the_other_side_leaves() {
 }
 
 #[test]
-fn waits_with_a_limit_give_back_the_message_and_leave_nothing() {
+fn waits_with_a_limit_return_the_message_and_leave_no_waiter() {
     on_processors(1, || {
         for capacity in [0, 2] {
             let (sender, receiver) = bounded(capacity);
@@ -165,7 +165,7 @@ fn rendezvous_send_returns_after_its_message_was_received() {
         for _ in 0..5 {
             yield_now();
         }
-        assert!(seen.is_empty(), "nobody has received yet");
+        assert!(seen.is_empty(), "no message was received yet");
         assert_eq!(receiver.recv(), Ok(1));
         assert_eq!(seen.recv(), Ok(()));
         sender.join().unwrap();
@@ -173,7 +173,7 @@ fn rendezvous_send_returns_after_its_message_was_received() {
 }
 
 #[test]
-fn every_message_is_dropped_once_wherever_it_was() {
+fn every_message_is_dropped_once_wherever_it_is() {
     on_every_flavour(|(sender, receiver)| {
         let token = Arc::new(());
         let messages = 100;
@@ -245,7 +245,7 @@ proptest! {
 }
 
 #[test]
-fn closed_channel_gives_what_was_sent_and_takes_nothing() {
+fn closed_channel_delivers_sent_messages_and_accepts_none() {
     on_processors(1, || {
         let (sender, receiver) = bounded(2);
         sender.send(1).unwrap();
@@ -262,7 +262,7 @@ fn closed_channel_gives_what_was_sent_and_takes_nothing() {
 }
 
 #[test]
-fn closing_wakes_who_waits_to_receive_alone_or_in_a_select() {
+fn closing_wakes_receivers_alone_or_in_a_select() {
     on_processors(1, || {
         let (sender, receiver) = rendezvous::<u8>();
         let (one, other) = (receiver.clone(), receiver.clone());

@@ -38,13 +38,13 @@ fn default_is_taken_when_nothing_is_ready() {
         let (to_us, messages) = rendezvous::<u32>();
         let taken = select! {
             recv(messages) -> message => message.ok(),
-            send(to_us, 1) -> _ => panic!("a select does not meet itself"),
+            send(to_us, 1) -> _ => panic!("a select cannot send to itself"),
             default => None,
         };
         assert_eq!(taken, None);
         let taken = select! {
             recv(messages) -> message => { message.ok() }
-            send(to_us, 1) -> _ => panic!("a select does not meet itself"),
+            send(to_us, 1) -> _ => panic!("a select cannot send to itself"),
             default(SOON) => Some(9)
         };
         assert_eq!(taken, Some(9));
@@ -72,7 +72,7 @@ fn waiting_arm_is_woken_by_a_disconnect() {
             let waiting = spawn(move || {
                 select! {
                     recv(receiver) -> message => message,
-                    recv(silent) -> _ => panic!("nobody spoke here"),
+                    recv(silent) -> _ => panic!("a message from the silent channel"),
                 }
             });
             yield_now();
@@ -136,7 +136,7 @@ fn selects_on_both_sides_of_a_rendezvous_meet() {
 }
 
 #[test]
-fn many_selects_on_many_channels_lose_and_double_nothing() {
+fn many_selects_on_many_channels_lose_and_repeat_no_message() {
     const CHANNELS: usize = 3;
     const MESSAGES: usize = 300;
     for virtual_processors in [1, 2] {

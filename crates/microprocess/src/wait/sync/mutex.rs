@@ -1,5 +1,5 @@
 //! Mutual exclusion.
-#![expect(unsafe_code, reason = "hands out the data that the lock protects")]
+#![expect(unsafe_code, reason = "gives access to the data that the lock protects")]
 
 use core::{
     fmt,

@@ -234,7 +234,7 @@ impl RawRwLock {
     /// Leaves; the caller is a reader inside.
     pub(super) fn unlock_read(&self) {
         let mut state = self.state.enter();
-        debug_assert!(state.readers > 0, "only a reader leaves as one");
+        debug_assert!(state.readers > 0, "only a reader may unlock for reading");
         state.readers -= 1;
         self.leave(state);
     }
@@ -242,7 +242,7 @@ impl RawRwLock {
     /// Leaves; the caller is the writer inside.
     pub(super) fn unlock_write(&self) {
         let mut state = self.state.enter();
-        debug_assert!(state.writer, "only the writer leaves as one");
+        debug_assert!(state.writer, "only the writer may unlock for writing");
         (state.writer, state.owner) = (false, None);
         self.leave(state);
     }

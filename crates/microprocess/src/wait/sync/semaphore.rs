@@ -65,7 +65,7 @@ impl Semaphore {
 
     /// Takes a permit if there is one.
     #[inline]
-    #[must_use = "tells whether a permit was taken"]
+    #[must_use = "the result says whether a permit was taken"]
     pub fn try_acquire(&self) -> bool {
         let mut state = self.state.enter_at_point();
         let got = state.permits > 0;
@@ -76,7 +76,7 @@ impl Semaphore {
     }
 
     /// Takes a permit; waits for at most `timeout`. Returns whether it took one.
-    #[must_use = "tells whether a permit was taken"]
+    #[must_use = "the result says whether a permit was taken"]
     pub fn acquire_timeout(&self, timeout: Duration) -> bool {
         self.try_acquire() || self.acquire_until(Deadline::after(timeout))
     }

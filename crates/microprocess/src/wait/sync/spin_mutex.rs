@@ -19,7 +19,7 @@
 //! lock. If all microprocesses waited for such a thread, their runtime would report a deadlock and
 //! end. **Invariant:** while there is a waiter in the queue, a microprocess holds the lock, or was
 //! woken to compete for it.
-#![expect(unsafe_code, reason = "hands out the data that the lock protects")]
+#![expect(unsafe_code, reason = "gives access to the data that the lock protects")]
 
 use core::fmt;
 use core::marker::PhantomData;

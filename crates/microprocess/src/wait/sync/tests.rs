@@ -53,7 +53,11 @@ fn excludes(virtual_processors: usize, critical: impl Fn(&mut dyn FnMut()) + Sen
                 scope.spawn(move || {
                     for turn in 0..TURNS {
                         critical(&mut || {
-                            assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "two inside");
+                            assert_eq!(
+                                inside.fetch_add(1, Ordering::Relaxed),
+                                0,
+                                "two microprocesses are inside"
+                            );
                             entries.store(entries.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                             if (party + turn) % 3 == 0 {
                                 yield_now();
@@ -173,7 +177,7 @@ fn panic_poisons_mutex_and_write_lock_but_not_read_lock() {
 }
 
 #[test]
-fn waits_with_a_limit_end_without_what_they_waited_for() {
+fn waits_with_a_limit_end_without_a_grant() {
     on_processors(1, || {
         let mutex = Mutex::new(());
         let lock = RwLock::new(());
@@ -226,7 +230,7 @@ fn writer_that_gives_up_lets_readers_behind_it_in() {
 }
 
 #[test]
-fn condition_is_seen_by_all_who_wait_for_it() {
+fn condition_is_seen_by_all_waiters() {
     for virtual_processors in [1, 2] {
         on_processors(virtual_processors, || {
             let stage = Mutex::new(0);
@@ -270,7 +274,7 @@ fn condition_variable_counts_its_notifications() {
 }
 
 #[test]
-fn condition_wait_with_a_limit_tells_why_it_ended() {
+fn condition_wait_with_a_limit_reports_why_it_ended() {
     on_processors(1, || {
         let (ready, changed) = (Mutex::new(false), Condvar::new());
         let (guard, result) = changed.wait_timeout(ready.lock().unwrap(), SOON).unwrap();
@@ -319,7 +323,7 @@ fn barrier_lets_all_parties_through_together_again_and_again() {
 }
 
 #[test]
-fn bounded_buffer_of_semaphores_loses_and_doubles_nothing() {
+fn bounded_buffer_of_semaphores_loses_and_repeats_no_item() {
     for virtual_processors in [1, 2] {
         const PARTIES: usize = 4;
         const ITEMS: usize = 500;
@@ -339,7 +343,8 @@ fn bounded_buffer_of_semaphores_loses_and_doubles_nothing() {
                     scope.spawn(|| {
                         for _ in 0..ITEMS {
                             items.acquire();
-                            let item = buffer.lock().unwrap().pop().expect("an item a permit");
+                            let item =
+                                buffer.lock().unwrap().pop().expect("one item for each permit");
                             room.release();
                             sum.fetch_add(item, Ordering::Relaxed);
                         }

@@ -134,7 +134,7 @@ impl Waiter {
 }
 
 /// A waiter that was dequeued to be granted its wait. No other thread can claim it.
-#[must_use = "a claimed waiter that is not woken waits for ever"]
+#[must_use = "a claimed waiter must be woken"]
 pub(crate) struct Claimed {
     waiter: NonNull<Waiter>,
     parked: bool,

@@ -123,7 +123,7 @@ impl WaitQueue {
     #[inline]
     pub(crate) unsafe fn push(&mut self, waiter: &Waiter) {
         let node = ptr::from_ref(waiter);
-        debug_assert!(!link!(node, queued), "a waiter stands in one queue at a time");
+        debug_assert!(!link!(node, queued), "a waiter is in one queue at a time");
         let level = waiter.priority();
         let (mut higher, mut at) = (ptr::null(), self.head);
         while !at.is_null() && priority(at) > level {

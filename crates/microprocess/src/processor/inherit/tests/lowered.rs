@@ -93,7 +93,7 @@ fn of_a_lock_held_for_writing() {
 }
 
 #[test]
-fn of_who_is_joined() {
+fn of_a_joined_microprocess() {
     lowered_while_waited_for(|| {
         let joined = at(50).spawn(park).unwrap();
         let holder = joined.microprocess();
@@ -104,7 +104,7 @@ fn of_who_is_joined() {
 
 /// If the lowered microprocess itself waits, the next one along the chain receives its level.
 #[test]
-fn the_chain_behind_who_is_lowered_follows() {
+fn lowered_level_is_passed_along_the_chain() {
     let run = || {
         Microprocess::current().set_priority(Priority::LOWEST);
         let locks = Arc::new([Mutex::new(()), Mutex::new(())]);

@@ -76,7 +76,7 @@ fn pathfinder(
 }
 
 #[test]
-fn a_mutex_is_got_although_somebody_in_between_spins() {
+fn mutex_is_acquired_although_a_medium_priority_spins() {
     let mutex = Arc::new(Mutex::new(()));
     let other = Arc::clone(&mutex);
     pathfinder(
@@ -89,7 +89,7 @@ fn a_mutex_is_got_although_somebody_in_between_spins() {
 }
 
 #[test]
-fn a_lock_held_for_writing_is_got_although_somebody_in_between_spins() {
+fn write_lock_is_acquired_although_a_medium_priority_spins() {
     let lock = Arc::new(RwLock::new(()));
     let other = Arc::clone(&lock);
     pathfinder(
@@ -102,7 +102,7 @@ fn a_lock_held_for_writing_is_got_although_somebody_in_between_spins() {
 }
 
 #[test]
-fn who_is_joined_gets_on_although_somebody_in_between_spins() {
+fn joined_microprocess_runs_although_a_medium_priority_spins() {
     on_one(|| {
         let clock = Arc::new(AtomicU32::new(0));
         let stop = Arc::new(AtomicBool::new(false));
@@ -133,7 +133,7 @@ fn who_is_joined_gets_on_although_somebody_in_between_spins() {
 }
 
 #[test]
-fn a_wait_that_times_out_takes_its_priority_along() {
+fn wait_that_times_out_withdraws_its_donation() {
     on_one(|| {
         let mutex = Arc::new(Mutex::new(()));
         let guard = mutex.lock().unwrap();
@@ -150,7 +150,7 @@ fn a_wait_that_times_out_takes_its_priority_along() {
 }
 
 #[test]
-fn what_is_spawned_at_an_inherited_priority_gets_the_spawners_own() {
+fn spawn_uses_the_spawners_own_priority_and_not_an_inherited_one() {
     on_one(|| {
         let mutex = Arc::new(Mutex::new(()));
         let guard = mutex.lock().unwrap();
@@ -190,13 +190,17 @@ fn a_ring_of_waits_ends_and_is_a_deadlock() {
 pub(super) fn await_level(who: &Microprocess, level: u8) {
     let end_ns = monotonic_ns() + GIVE_UP_NS;
     while who.effective_priority().level() != level {
-        assert!(monotonic_ns() < end_ns, "{} instead of {level}", who.effective_priority().level());
+        assert!(
+            monotonic_ns() < end_ns,
+            "the level is {} instead of {level}",
+            who.effective_priority().level()
+        );
         sleep(Duration::from_millis(1));
     }
 }
 
 #[test]
-fn an_order_from_outside_goes_along_the_chain() {
+fn change_from_outside_is_passed_along_the_chain() {
     on_one(|| {
         let (gate, locks) = (AtomicBool::new(false), [Mutex::new(()), Mutex::new(())]);
         let (gate, locks) = (Arc::new(gate), Arc::new(locks));
@@ -234,7 +238,7 @@ fn an_order_from_outside_goes_along_the_chain() {
 }
 
 #[test]
-fn a_joiner_that_becomes_more_urgent_passes_that_on() {
+fn joiner_that_becomes_more_urgent_donates_its_level() {
     for processors in [1, 2] {
         let run = || {
             let stop = Arc::new(AtomicBool::new(false));

@@ -53,7 +53,7 @@ proptest! {
 }
 
 #[test]
-fn where_all_is_permitted_each_fixed_level_has_one_of_its_own() {
+fn with_all_permissions_fixed_levels_map_to_distinct_host_levels() {
     for level in 32..=63 {
         assert_eq!(ALL.attributes(level).class, Class::RoundRobin(level - 30));
     }

@@ -14,7 +14,7 @@ fn address(record: &'static Record) -> usize {
 
 /// A slot that was taken is not given out again until it is put back, in any order and by any
 /// virtual processor.
-fn nobody_is_given_twice(class: u8, moves: &[Move]) {
+fn slots_are_given_out_once(class: u8, moves: &[Move]) {
     let section = mask();
     let lists = [FreeLists::new(), FreeLists::new()];
     let mut taken: Vec<&'static Record> = Vec::new();
@@ -23,7 +23,7 @@ fn nobody_is_given_twice(class: u8, moves: &[Move]) {
         for _ in 0..times {
             if takes {
                 let record = lists[list].take(class).expect("there is memory");
-                assert!(given.insert(address(record)), "given twice");
+                assert!(given.insert(address(record)), "a slot was given out twice");
                 taken.push(record);
             } else if let Some(record) = taken.pop() {
                 given.remove(&address(record));
@@ -56,12 +56,12 @@ proptest! {
     #[test]
     fn nobody_is_given_to_two(moves in moves()) {
         // Of a class that no other test uses.
-        nobody_is_given_twice(2, &moves);
+        slots_are_given_out_once(2, &moves);
     }
 }
 
 #[test]
-fn whoever_spawns_here_and_ends_there_needs_no_more_and_more() {
+fn spawning_here_and_ending_there_needs_bounded_slots() {
     let section = mask();
     let (here, there) = (FreeLists::new(), FreeLists::new());
     let mut seen = HashSet::new();
@@ -113,7 +113,7 @@ fn stacks_go_back_to_the_host_after_a_peak() {
     section.leave();
     shrink();
     let resident = all.iter().filter(|record| is_resident(page(record))).count();
-    assert!(resident <= bound as usize, "{resident} of {peak} stacks take memory");
+    assert!(resident <= bound as usize, "{resident} of {peak} stacks occupy memory");
     // The slots can be used again.
     let section = mask();
     let again: Vec<_> = (0..peak).map(|_| lists.take(CLASS).expect("there is memory")).collect();

@@ -32,7 +32,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_used_before_does_not_count_and_what_was_not_used_is_lost() {
+fn earlier_use_does_not_count_and_unused_time_is_lost() {
     let mut account = Account::default();
     assert_eq!(account.stop_until(1_000, 7_000_000_000, 50), None);
     let half_ns = WINDOW_NS / 2;

@@ -49,7 +49,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_of_a_cpu_stays() {
+fn first_processor_on_a_cpu_stays() {
     let claim = |index, level| Claim { index, level, cpu: 0 };
     let to = |own, other| better_cpu(own, &[0, 1], [other].into_iter());
     assert_eq!(to(claim(0, 5), claim(1, 5)), None);
@@ -59,7 +59,7 @@ fn the_first_of_a_cpu_stays() {
 }
 
 #[test]
-fn patience_has_a_bound_and_a_grace_and_starts_anew() {
+fn standing_aside_is_bounded_then_pauses_then_begins_anew() {
     let mut patience = Patience::NEW;
     assert_eq!(patience.aside_until(false, 10, 100), None);
     assert_eq!(patience.aside_until(true, 20, 100), Some(120));

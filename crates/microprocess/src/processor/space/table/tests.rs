@@ -33,7 +33,7 @@ fn an_entry_has_one_owner_until_it_is_released_or_its_owner_is_gone() {
 }
 
 #[test]
-fn what_is_published_is_seen_by_the_others_while_it_is_fresh() {
+fn published_levels_are_seen_by_others_while_they_are_fresh() {
     let (one, another) = two_views("seen");
     assert!(one.claim(5));
     one.entry(5).move_to(2);
@@ -49,7 +49,7 @@ fn what_is_published_is_seen_by_the_others_while_it_is_fresh() {
 }
 
 #[test]
-fn nonsense_counts_for_nothing() {
+fn invalid_entries_are_ignored() {
     let (one, _) = two_views("nonsense");
     assert!(one.claim(0));
     one.used().store(u32::MAX, Ordering::Relaxed);
@@ -66,7 +66,7 @@ fn nonsense_counts_for_nothing() {
 }
 
 #[test]
-fn those_who_want_more_are_roused() {
+fn more_urgent_sleepers_are_woken() {
     let (one, another) = two_views("rouse");
     for (index, level) in [(0, 10), (1, 20), (2, 30)] {
         assert!(one.claim(index));

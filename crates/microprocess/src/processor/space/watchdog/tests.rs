@@ -70,7 +70,7 @@ fn a_misbehaving_process() {
 fn spin_until_demoted() {
     let end_ns = monotonic_ns() + GIVE_UP_NS;
     while monotonic_ns() < end_ns && class(ThreadId::current()) != Ok(Some(Class::Idle)) {}
-    assert!(monotonic_ns() < end_ns, "nobody did anything");
+    assert!(monotonic_ns() < end_ns, "the watchdog did not act");
 }
 
 fn keep_masked() {
@@ -166,7 +166,7 @@ fn sleep_in_the_kernel() {
 fn be_greedy() {
     let end_ns = monotonic_ns() + GIVE_UP_NS;
     while statistics().aside == 0 {
-        assert!(monotonic_ns() < end_ns, "nobody stopped it");
+        assert!(monotonic_ns() < end_ns, "the process was not stopped");
     }
 }
 
@@ -179,7 +179,7 @@ fn a_process_that_keeps_events_masked_is_ended_by_name() {
 }
 
 #[test]
-fn what_holds_the_lock_of_standard_error_is_ended_all_the_same() {
+fn watchdog_ends_a_process_that_holds_the_lock_of_standard_error() {
     let output = misbehave("locked end");
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
     let told = told(&output);
@@ -187,7 +187,7 @@ fn what_holds_the_lock_of_standard_error_is_ended_all_the_same() {
 }
 
 #[test]
-fn a_full_standard_error_is_not_waited_for() {
+fn watchdog_does_not_wait_for_a_full_standard_error() {
     let output = misbehave("full end");
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
 }
@@ -223,7 +223,7 @@ fn a_process_that_does_not_answer_blocked_is_demoted() {
 }
 
 #[test]
-fn a_process_that_takes_more_than_its_share_has_to_stop() {
+fn process_over_its_share_of_cpu_time_stands_aside() {
     let output = misbehave("greedy report");
     assert!(output.status.success(), "{output:?}");
     assert!(!told(&output).contains("kyocho:"), "{output:?}");

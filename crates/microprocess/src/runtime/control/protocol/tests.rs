@@ -42,7 +42,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_request_is_told_why() {
+fn invalid_requests_are_answered_with_the_reason() {
     let why = |line: &str| from_line(line.as_bytes()).unwrap_err().to_string();
     assert!(why("").contains("EOF"));
     assert!(why(r#"{"version":2,"do":"metrics"}"#).contains("version 2"));

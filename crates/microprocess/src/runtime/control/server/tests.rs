@@ -42,7 +42,7 @@ fn connect() -> UnixStream {
 }
 
 #[test]
-fn whoever_looks_early_takes_no_socket_away() {
+fn client_that_connects_early_does_not_remove_the_socket() {
     let folder = std::env::temp_dir().join(format!("kyocho-early-{}", process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = path_of(&folder, process::id());
@@ -152,7 +152,7 @@ fn hostile_and_silent_peers_do_not_stop_others() {
 }
 
 #[test]
-fn connections_are_bounded_and_come_back() {
+fn connections_are_bounded_and_places_are_reused() {
     served(|| {
         drop(ask(&Request::Metrics {}));
         let path = path_of(&directory::of_user().unwrap(), process::id());
@@ -167,7 +167,7 @@ fn connections_are_bounded_and_come_back() {
             }
             // Admitted, as far as known, so it takes one of the places.
             many.push(peer);
-            assert!(many.len() < 100 * CONNECTIONS_MAX, "nobody is refused");
+            assert!(many.len() < 100 * CONNECTIONS_MAX, "no connection is refused");
         }
         drop(many);
         while ask(&Request::Metrics {}).is_err() {
@@ -181,11 +181,11 @@ fn other_users_are_refused() {
     let stranger = Peer { process: 1, user: 12_345 };
     assert!(!stranger.is_trusted());
     let refused = answer(stranger, &Request::Snapshot { entries_max: 1 });
-    assert!(matches!(refused, Reply::Error(why) if why.contains("does not let you")));
+    assert!(matches!(refused, Reply::Error(why) if why.contains("does not permit")));
 }
 
 #[test]
-fn a_snapshot_tells_who_waits_for_what_and_whom() {
+fn snapshot_shows_waits_with_objects_and_holders() {
     served(|| {
         let mutex = std::sync::Arc::new(crate::Mutex::new(()));
         let held = mutex.lock().unwrap();

@@ -64,7 +64,7 @@ fn order_between_steps(answer: Step, last_wish: Step) {
 }
 
 #[test]
-fn stackless_ones_are_killed_and_suspended_between_steps() {
+fn stackless_microprocesses_are_killed_and_suspended_between_steps() {
     everywhere("stackless", || {
         for answer in [Step::Yield, Step::Park] {
             order_between_steps(answer, Step::Done);
@@ -96,7 +96,7 @@ impl Stackless for Late {
 }
 
 #[test]
-fn one_that_is_killed_in_the_step_in_which_it_begins_to_wait_hears_of_it() {
+fn kill_during_the_step_that_parks_is_delivered() {
     everywhere("killed and parked", || {
         let heard = Arc::new(AtomicBool::new(false));
         let late = Late { heard: Arc::clone(&heard) };
@@ -125,7 +125,7 @@ impl Stackless for Deaf {
     fn step(&mut self) -> Step {
         if self.may_end {
             let woken = sleep::until(monotonic_ns() + QUIET_NS);
-            assert_eq!(woken, Ok(()), "who has heard is left alone");
+            assert_eq!(woken, Ok(()), "no signal comes after the order was delivered");
             return Step::Done;
         }
         self.begun.store(true, Ordering::SeqCst);
@@ -173,7 +173,7 @@ fn end_calls_of_one_that_is_deaf(order: fn(&Microprocess) -> Result<(), Gone>) {
 }
 
 #[test]
-fn calls_into_the_kernel_that_begin_after_the_order_end_too() {
+fn system_calls_that_begin_after_an_order_end_too() {
     everywhere("deaf", || {
         end_calls_of_one_that_is_deaf(Microprocess::kill);
         end_calls_of_one_that_is_deaf(Microprocess::want);
@@ -209,7 +209,7 @@ impl Stackless for Lasting {
 }
 
 #[test]
-fn one_that_is_preempted_in_a_step_ends_it_before_it_stands_still() {
+fn preempted_step_ends_before_the_microprocess_is_suspended() {
     everywhere("lasting", || {
         let (inside, ordered) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let lasting = Lasting { inside: Arc::clone(&inside), ordered: Arc::clone(&ordered) };
@@ -220,7 +220,10 @@ fn one_that_is_preempted_in_a_step_ends_it_before_it_stands_still() {
         target.suspend().unwrap();
         ordered.store(true, Ordering::SeqCst);
         await_suspension(target);
-        assert!(!inside.load(Ordering::SeqCst), "what it holds in a step, others may wait for");
+        assert!(
+            !inside.load(Ordering::SeqCst),
+            "it is not suspended inside a step, since others may wait for what it holds"
+        );
         target.kill().unwrap();
     });
 }

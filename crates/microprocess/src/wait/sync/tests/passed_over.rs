@@ -74,13 +74,13 @@ macro_rules! for_each_lock {
 }
 
 for_each_lock! {
-    equals_pass_a_waiter_over_until_its_patience_ends
-    a_convoy_breaks_up
-    a_more_urgent_waiter_is_passed_over_by_nobody
-    a_lock_that_is_free_is_forgotten_by_nobody
+    equals_overtake_a_waiter_until_its_patience_ends
+    convoy_dissolves
+    more_urgent_waiter_is_not_overtaken
+    free_lock_with_waiters_is_taken
 }
 
-fn equals_pass_a_waiter_over_until_its_patience_ends<L: Exclusive>() {
+fn equals_overtake_a_waiter_until_its_patience_ends<L: Exclusive>() {
     on_processors(1, || {
         let lock = L::default();
         scope(|scope| {
@@ -105,7 +105,7 @@ fn equals_pass_a_waiter_over_until_its_patience_ends<L: Exclusive>() {
 
 /// Some waiters are to be handed the lock; others were woken to take it. That state must not last
 /// for ever, at one switch for each lock.
-fn a_convoy_breaks_up<L: Exclusive>() {
+fn convoy_dissolves<L: Exclusive>() {
     const THREADS: usize = 16;
     const ROUNDS: usize = 20_000;
     on_processors(1, || {
@@ -130,7 +130,7 @@ fn a_convoy_breaks_up<L: Exclusive>() {
     });
 }
 
-fn a_more_urgent_waiter_is_passed_over_by_nobody<L: Exclusive>() {
+fn more_urgent_waiter_is_not_overtaken<L: Exclusive>() {
     on_processors(2, || {
         let (lock, got) = (L::default(), AtomicBool::new(false));
         let me = Microprocess::current();
@@ -158,7 +158,7 @@ fn a_more_urgent_waiter_is_passed_over_by_nobody<L: Exclusive>() {
 
 /// The first waiter was woken to take the lock. Before it tries, it is killed or its time limit
 /// passes. It must then get the lock or give up, and the waiter behind it gets the lock.
-fn a_lock_that_is_free_is_forgotten_by_nobody<L: Exclusive>() {
+fn free_lock_with_waiters_is_taken<L: Exclusive>() {
     for killed in [false, true] {
         on_processors(1, || {
             let lock = Arc::new(L::default());
@@ -188,7 +188,7 @@ fn a_lock_that_is_free_is_forgotten_by_nobody<L: Exclusive>() {
 /// Readers that wait together enter together. A reader enters in the end although writers overtake
 /// it all the time.
 #[test]
-fn readers_come_through_among_writers() {
+fn readers_enter_in_the_end_among_writers() {
     for virtual_processors in [1, 2] {
         on_processors(virtual_processors, || {
             let (lock, stop) = (RwLock::new(0_usize), AtomicBool::new(false));

@@ -8,7 +8,7 @@ use crate::{scope, yield_now};
 /// The holder of a mutex keeps the virtual processor for one more slice, but not for ever: an equal
 /// runs although the holder never calls the runtime.
 #[test]
-fn a_holder_that_never_calls_is_preempted_in_the_end() {
+fn holder_without_calls_is_preempted_in_the_end() {
     on_processors(1, || {
         let (mutex, ran) = (Mutex::new(()), AtomicUsize::new(0));
         scope(|scope| {
@@ -26,7 +26,7 @@ fn a_holder_that_never_calls_is_preempted_in_the_end() {
 /// Asked at the end of each slice: prolonged at most once in a row, and only while a mutex is held,
 /// in whatever order mutexes are locked and unlocked.
 #[test]
-fn a_slice_is_prolonged_once_while_a_mutex_is_held() {
+fn slice_is_prolonged_once_while_a_mutex_is_held() {
     on_processors(1, || {
         let me = crate::processor::record::MicroprocessRef::current().0;
         let (first, second) = (Mutex::new(()), Mutex::new(()));

@@ -12,7 +12,7 @@ use crate::processor::kernel_thread::KernelThread;
 use crate::{spawn, statistics, yield_now};
 
 #[test]
-fn who_cannot_release_is_not_spun_for() {
+fn waiters_do_not_spin_for_a_holder_that_cannot_release() {
     let holder = KernelThread::recycled();
     assert!(holder.may_run_beside());
     holder.strand(true);
@@ -25,13 +25,13 @@ fn who_cannot_release_is_not_spun_for() {
 }
 
 #[test]
-fn whom_the_host_put_aside_is_not_spun_for() {
+fn waiters_do_not_spin_for_a_holder_preempted_by_the_host() {
     let holder = KernelThread::recycled();
     let words: &'static [AtomicU64; 8] = Box::leak(Box::default());
     holder.set_view(words);
     let says = |state: u64| words[0].store(state, Ordering::SeqCst);
     says(1);
-    assert!(holder.may_run_beside(), "what a view says that is nobody's does not count");
+    assert!(holder.may_run_beside(), "the contents of a view without a thread are ignored");
     words[1].store(1, Ordering::SeqCst);
     assert!(!holder.may_run_beside(), "it waits for a CPU");
     says(2);
@@ -78,7 +78,7 @@ fn waiters_for_a_holder_that_sleeps_in_the_kernel_let_others_run() {
 /// All microprocesses wait for a kernel thread outside any runtime, which the host may suspend for
 /// any time. That is no deadlock.
 #[test]
-fn who_waits_for_a_kernel_thread_is_not_stuck() {
+fn waiting_for_a_kernel_thread_is_no_deadlock() {
     for virtual_processors in [1, 2] {
         let lock = Arc::new(SpinMutex::new(0));
         let is_over = Arc::new(AtomicBool::new(false));
