@@ -400,7 +400,8 @@ impl Runtime {
     }
 }
 
-/// Runs `main` as the first microprocess of a runtime with as many virtual processors as the process has CPUs.
+/// Runs `main` as the first microprocess of a runtime with as many virtual processors as the
+/// process has CPUs.
 ///
 /// ```
 /// let sum: u64 = kyocho_microprocess::run(|| {
@@ -478,7 +479,7 @@ pub fn report() -> Report {
         io: mechanism(),
         priorities: space::reach(),
         reflection: shared.reflection,
-        time_slice: Duration::from_nanos(shared.vps()[0].queue_control().usual_slice_ns()),
+        time_slice: Duration::from_nanos(shared.vps()[0].queue_control().default_slice_ns()),
     }
 }
 

@@ -282,7 +282,7 @@ pub(crate) fn attend() {
             stop(vp, me);
         }
         if me.orders.is_any() {
-            kill_point::heed(vp, me);
+            kill_point::act_on_orders(vp, me);
         }
         let vp =
             KernelThread::current().held().expect("a resumed microprocess has a virtual processor");

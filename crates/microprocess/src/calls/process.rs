@@ -145,7 +145,8 @@ impl Command {
     /// # Errors
     /// As [`std::process::Command::spawn`].
     pub fn spawn(&mut self) -> Result<Child> {
-        let mut spawn = || with_the_process_s_cpus(|| reflection::as_usual(|| self.inner.spawn()));
+        let mut spawn =
+            || with_the_process_s_cpus(|| reflection::at_normal_level(|| self.inner.spawn()));
         // What a child inherits is a property of the kernel thread that starts it, so the thread
         // must not change.
         let mut inner = if Microprocess::try_current().is_some() { bound(spawn) } else { spawn() }?;

@@ -1,8 +1,8 @@
 //! Signals as messages.
 //!
 //! ```text
-//!   signal ──► handler: sets a bit in each place that wants it, notifies their event counters
-//!                                             └──► a microprocess per place: takes the bits, sends them ──► Receiver
+//!   signal ──► handler: sets a bit in each slot that wants it, notifies their event counters
+//!                                             └──► a microprocess per slot: takes the bits, sends them ──► Receiver
 //! ```
 //!
 //! A signal handler may interrupt any code, so it does no more than that. As in the kernel, a
@@ -43,14 +43,14 @@ use crate::thread::spawn::Builder;
 use crate::wait::channel::{Receiver, Sender, bounded};
 
 /// The most receivers at a time.
-const PLACES: usize = 32;
+const SLOTS: usize = 32;
 
-/// How many signals may be queued for one receiver, in addition to the bits of its place.
+/// How many signals may be queued for one receiver, in addition to the bits of its slot.
 const QUEUED_MAX: usize = 64;
 
-/// Where the signals of one receiver arrive. The handler checks all places.
-struct Place {
-    /// The signals it wants, bit n - 1 for signal n; 0 if the place is free.
+/// Where the signals of one receiver arrive. The handler checks all slots.
+struct Slot {
+    /// The signals it wants, bit n - 1 for signal n; 0 if the slot is free.
     wanted: AtomicU64,
     /// The signals that have come.
     come: AtomicU64,
@@ -58,20 +58,20 @@ struct Place {
     event: OnceLock<Event>,
 }
 
-static ALL: [Place; PLACES] = [const {
-    Place { wanted: AtomicU64::new(0), come: AtomicU64::new(0), event: OnceLock::new() }
-}; PLACES];
+static ALL: [Slot; SLOTS] =
+    [const { Slot { wanted: AtomicU64::new(0), come: AtomicU64::new(0), event: OnceLock::new() } };
+        SLOTS];
 
-/// The owners of the places, and the former action of each signal.
+/// The owners of the slots, and the former action of each signal.
 struct Table {
-    /// The numbers of the owners; 0 for a free place.
-    owners: [u64; PLACES],
+    /// The numbers of the owners; 0 for a free slot.
+    owners: [u64; SLOTS],
     owners_so_far: u64,
     before: [Option<Action>; Signal::NUMBER_MAX as usize],
 }
 
 static TABLE: Guarded<Table> = Guarded::new(Table {
-    owners: [0; PLACES],
+    owners: [0; SLOTS],
     owners_so_far: 0,
     before: [None; Signal::NUMBER_MAX as usize],
 });
@@ -89,10 +89,10 @@ unsafe extern "C" fn on_signal(number: i32, _info: *mut Info, context: *mut c_vo
     // SAFETY: the kernel passes the interrupted context.
     let _interrupted = unsafe { preempt::rewind(context) };
     let Some(signal) = Signal::new(number) else { return };
-    for place in &ALL {
-        if place.wanted.load(Ordering::SeqCst) & bit(signal) != 0 {
-            place.come.fetch_or(bit(signal), Ordering::SeqCst);
-            if let Some(event) = place.event.get() {
+    for slot in &ALL {
+        if slot.wanted.load(Ordering::SeqCst) & bit(signal) != 0 {
+            slot.come.fetch_or(bit(signal), Ordering::SeqCst);
+            if let Some(event) = slot.event.get() {
                 // At worst the counter is full, which also wakes the receiver. Does not change
                 // errno.
                 let _full = event.notify();
@@ -102,10 +102,10 @@ unsafe extern "C" fn on_signal(number: i32, _info: *mut Info, context: *mut c_vo
 }
 
 impl Table {
-    /// Gives a free place to a new owner that wants the signals `wanted`.
-    fn take_place(&mut self, wanted: u64) -> Result<(usize, u64)> {
+    /// Gives a free slot to a new owner that wants the signals `wanted`.
+    fn take_slot(&mut self, wanted: u64) -> Result<(usize, u64)> {
         let free =
-            (0..PLACES).find(|&index| self.owners[index] == 0 && ALL[index].event.get().is_some());
+            (0..SLOTS).find(|&index| self.owners[index] == 0 && ALL[index].event.get().is_some());
         let index = free.ok_or(ErrorKind::QuotaExceeded)?;
         self.owners_so_far += 1;
         let owner = self.owners_so_far;
@@ -114,7 +114,7 @@ impl Table {
         self.owners[index] = owner;
         for signal in signals_of(wanted) {
             if let Err(error) = self.handle(signal) {
-                self.free_place(index, owner);
+                self.free_slot(index, owner);
                 return Err(error);
             }
         }
@@ -138,14 +138,14 @@ impl Table {
         Ok(())
     }
 
-    /// Frees the place, and restores the former actions of signals without a receiver.
-    fn free_place(&mut self, index: usize, owner: u64) {
+    /// Frees the slot, and restores the former actions of signals without a receiver.
+    fn free_slot(&mut self, index: usize, owner: u64) {
         if self.owners[index] != owner {
             return;
         }
         self.owners[index] = 0;
         ALL[index].wanted.store(0, Ordering::SeqCst);
-        let wanted = ALL.iter().fold(0, |all, place| all | place.wanted.load(Ordering::SeqCst));
+        let wanted = ALL.iter().fold(0, |all, slot| all | slot.wanted.load(Ordering::SeqCst));
         for signal in signals_of(!wanted) {
             if let Some(action) = self.before[signal.number() as usize - 1].take() {
                 // SAFETY: the action was in force before.
@@ -159,13 +159,13 @@ impl Table {
 /// accepts as well.
 pub struct Signals {
     receiver: Receiver<Signal>,
-    place: usize,
+    slot: usize,
     owner: u64,
 }
 
 impl fmt::Debug for Signals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signals").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Signals").field("slot", &self.slot).finish_non_exhaustive()
     }
 }
 
@@ -190,13 +190,13 @@ pub fn channel(signals: impl IntoIterator<Item = Signal>) -> Result<Signals> {
     }
     make_events()?;
     let mut table = TABLE.enter();
-    let taken = table.take_place(wanted);
+    let taken = table.take_slot(wanted);
     drop(table);
-    let (place, owner) = taken?;
+    let (slot, owner) = taken?;
     let (sender, receiver) = bounded(QUEUED_MAX);
-    let signals = Signals { receiver, place, owner };
-    // On an error `signals` is dropped, which frees its place.
-    let forward = move || forward(place, owner, &sender);
+    let signals = Signals { receiver, slot, owner };
+    // On an error `signals` is dropped, which frees its slot.
+    let forward = move || forward(slot, owner, &sender);
     drop(Builder::new().name("signals").spawn(forward)?);
     Ok(signals)
 }
@@ -215,34 +215,34 @@ fn check(signal: Signal) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidInput, message))
 }
 
-/// Makes an event counter for the first place without one, unless a free place has one. Done
+/// Makes an event counter for the first slot without one, unless a free slot has one. Done
 /// outside the table's guard, since it allocates.
 fn make_events() -> Result<()> {
     let table = TABLE.enter();
     let owners = table.owners;
     drop(table);
     let free = |index: &usize| owners[*index] == 0;
-    if (0..PLACES).filter(free).any(|index| ALL[index].event.get().is_some()) {
+    if (0..SLOTS).filter(free).any(|index| ALL[index].event.get().is_some()) {
         return Ok(());
     }
-    if let Some(place) = ALL.iter().find(|place| place.event.get().is_none()) {
+    if let Some(slot) = ALL.iter().find(|slot| slot.event.get().is_none()) {
         // If another thread was faster, its counter is kept.
-        let _theirs = place.event.set(Event::new()?);
+        let _theirs = slot.event.set(Event::new()?);
     }
     Ok(())
 }
 
-/// Sends the signals that come to `place` until `owner` no longer owns it.
-fn forward(place: usize, owner: u64, sender: &Sender<Signal>) {
-    let Some(event) = ALL[place].event.get() else { return };
+/// Sends the signals that come to `slot` until `owner` no longer owns it.
+fn forward(slot: usize, owner: u64, sender: &Sender<Signal>) {
+    let Some(event) = ALL[slot].event.get() else { return };
     loop {
         // Waiting for an event counter and reading it cannot fail. If a test injects a fault, the
         // bits are checked once more.
         let _ready = ready(event.as_fd(), Interest::Read, None);
         let _count = event.drain();
         let table = TABLE.enter();
-        let is_ours = table.owners[place] == owner;
-        let come = if is_ours { ALL[place].come.swap(0, Ordering::SeqCst) } else { 0 };
+        let is_ours = table.owners[slot] == owner;
+        let come = if is_ours { ALL[slot].come.swap(0, Ordering::SeqCst) } else { 0 };
         drop(table);
         if !is_ours {
             // The notification may have been for the next owner.
@@ -267,9 +267,9 @@ impl Deref for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        TABLE.enter().free_place(self.place, self.owner);
-        if let Some(event) = ALL[self.place].event.get() {
-            // The forwarding microprocess then finds that the place has another owner.
+        TABLE.enter().free_slot(self.slot, self.owner);
+        if let Some(event) = ALL[self.slot].event.get() {
+            // The forwarding microprocess then finds that the slot has another owner.
             let _full = event.notify();
         }
     }

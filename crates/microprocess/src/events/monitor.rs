@@ -284,14 +284,14 @@ fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) ->
         trials.go_on(now_ns);
         return NEVER_NS;
     }
-    let (asked, deaf_ns) = pace.hear(now_ns, vp.has_offered());
+    let (asked, ignored_until_ns) = pace.admit(now_ns, vp.has_offered());
     if asked {
         vp.set_offered(false);
     }
-    vp.let_offer(deaf_ns.is_none());
-    let deaf_ns = deaf_ns.unwrap_or(NEVER_NS);
+    vp.let_offer(ignored_until_ns.is_none());
+    let ignored_until_ns = ignored_until_ns.unwrap_or(NEVER_NS);
     if vp.rests() {
-        return deaf_ns;
+        return ignored_until_ns;
     }
     let (spread, again_ns) = pace.look(now_ns, vp.counters.switches.get(), asked, trials);
     match spread {
@@ -306,7 +306,7 @@ fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) ->
             preempt::interrupt(vp);
         }
     }
-    deaf_ns.min(again_ns.unwrap_or(NEVER_NS))
+    ignored_until_ns.min(again_ns.unwrap_or(NEVER_NS))
 }
 
 /// Sets the timer bit for a holder that stands aside; an idle one wakes by itself. Returns when to

@@ -27,9 +27,9 @@ pub(crate) const COUNTED_MAX: usize = 64;
 /// wake takes.
 pub(crate) const WATCH_NS: u64 = 200_000;
 /// After a request to share was admitted, requests are ignored for this long.
-const DEAF_NS: u64 = 5_000_000;
+const REQUEST_INTERVAL_NS: u64 = 5_000_000;
 /// The same, if the watch that followed the request found long runs.
-const DEAF_AFTER_LONG_NS: u64 = 1_000_000;
+const INTERVAL_AFTER_LONG_NS: u64 = 1_000_000;
 /// Average runs longer than this gain by another virtual processor: moving a microprocess costs
 /// less.
 const LONG_RUN_NS: u64 = 20_000;
@@ -109,18 +109,18 @@ pub(crate) struct Pace {
     /// The watch began because of a request: a microprocess waits.
     is_asked: bool,
     /// Until when requests are ignored; 0: they are admitted.
-    deaf_ns: u64,
+    ignored_until_ns: u64,
 }
 
 impl Pace {
     /// Returns whether a request to share is admitted now, and until when requests are ignored.
     /// `asked`: there is a request.
-    pub(crate) fn hear(&mut self, now_ns: u64, asked: bool) -> (bool, Option<u64>) {
-        if now_ns < self.deaf_ns {
-            return (false, Some(self.deaf_ns));
+    pub(crate) fn admit(&mut self, now_ns: u64, asked: bool) -> (bool, Option<u64>) {
+        if now_ns < self.ignored_until_ns {
+            return (false, Some(self.ignored_until_ns));
         }
-        self.deaf_ns = if asked { now_ns + DEAF_NS } else { 0 };
-        (asked, asked.then_some(self.deaf_ns))
+        self.ignored_until_ns = if asked { now_ns + REQUEST_INTERVAL_NS } else { 0 };
+        (asked, asked.then_some(self.ignored_until_ns))
     }
 
     /// Evaluates a busy virtual processor that has switched `switches` times so far. `asked`: a
@@ -150,7 +150,7 @@ impl Pace {
         (self.since_ns, self.switches, self.is_close) = (now_ns, switches, false);
         let was_asked = mem::take(&mut self.is_asked);
         let spread = if watched_ns / runs >= LONG_RUN_NS {
-            self.deaf_ns = self.deaf_ns.min(now_ns + DEAF_AFTER_LONG_NS);
+            self.ignored_until_ns = self.ignored_until_ns.min(now_ns + INTERVAL_AFTER_LONG_NS);
             Some(if was_asked { Spread::Now } else { Spread::Soon })
         } else {
             trials.begin(now_ns, self.busy_ns).then_some(Spread::Trial)

@@ -40,25 +40,25 @@ use crate::processor::kernel_thread::KernelThread;
 use crate::processor::vp::Masked;
 
 mod awaited;
-mod hall;
 mod lend;
-mod linger;
+mod pages;
 mod rest;
 mod ring;
+mod spin_or_yield;
 
 use awaited::Awaiting;
-pub(crate) use awaited::{Afterwards, Awaited};
-pub use hall::{BELLS_MAX, Standing};
-pub(crate) use hall::{Hall, cpu_of};
-use hall::{NO_BELL, PeerHall};
-pub(crate) use linger::linger;
+pub(crate) use awaited::{AfterWait, Awaited};
+pub use pages::{BELLS_MAX, Standing};
+pub(crate) use pages::{BellPages, cpu_of};
+use pages::{NO_BELL, PeerPages};
+pub(crate) use spin_or_yield::spin_or_yield;
 
 /// The longest sleep of a parked holder, in case another process has overwritten its counter.
 const LOOK_AGAIN_NS: u64 = 100_000_000;
 
 /// The bells of another process.
 #[derive(Debug)]
-pub struct Peer(PeerHall);
+pub struct Peer(PeerPages);
 
 impl Peer {
     /// The bells behind two descriptors, which the process with number `process` obtained from
@@ -67,7 +67,7 @@ impl Peer {
     /// # Errors
     /// The descriptors are not of such pages, or the host gives no memory.
     pub fn receive(shown: OwnedFd, open: OwnedFd, process: u32) -> io::Result<Self> {
-        Ok(Self(PeerHall::receive(shown, open, process)?))
+        Ok(Self(PeerPages::receive(shown, open, process)?))
     }
 
     /// The state of the virtual processor behind `bell`, as its owner shows it. A number that
@@ -90,7 +90,7 @@ impl Peer {
 /// # Errors
 /// The host gives no memory or no descriptors.
 pub fn descriptors() -> io::Result<(BorrowedFd<'static>, BorrowedFd<'static>)> {
-    Ok(hall()?.descriptors())
+    Ok(pages()?.descriptors())
 }
 
 /// Stores the number of `bell` plus 1 into `place`, where wakers read which bell to ring. 0 means
@@ -104,19 +104,19 @@ pub fn announce(place: &AtomicU32, bell: u32) {
 /// Rings all bells of this process, after a word that ends waits was set. May be called from any
 /// kernel thread.
 pub fn ring_all() {
-    if let Ok(hall) = hall() {
-        hall.ring_all();
+    if let Ok(pages) = pages() {
+        pages.ring_all();
     }
 }
 
 /// The bell pages of this process, made at the first call.
-pub(crate) fn hall() -> Result<&'static Hall, Errno> {
-    static HALL: OnceLock<Hall> = OnceLock::new();
-    if let Some(hall) = HALL.get() {
-        return Ok(hall);
+pub(crate) fn pages() -> Result<&'static BellPages, Errno> {
+    static PAGES: OnceLock<BellPages> = OnceLock::new();
+    if let Some(pages) = PAGES.get() {
+        return Ok(pages);
     }
-    let fresh = Hall::new()?;
-    Ok(HALL.get_or_init(|| fresh))
+    let fresh = BellPages::new()?;
+    Ok(PAGES.get_or_init(|| fresh))
 }
 
 /// The bell of a virtual processor.
@@ -127,7 +127,7 @@ pub(crate) struct Bell {
     /// Not 0 if the holder sleeps on the counter when it is idle.
     rests_here: AtomicU32,
     /// How many more hand-overs to skip, since the last one lost the core for long.
-    shy: AtomicU32,
+    hand_overs_to_skip: AtomicU32,
 }
 
 impl Bell {
@@ -136,7 +136,7 @@ impl Bell {
             number: AtomicU32::new(NO_BELL),
             awaiting: Awaiting::new(),
             rests_here: AtomicU32::new(0),
-            shy: AtomicU32::new(0),
+            hand_overs_to_skip: AtomicU32::new(0),
         }
     }
 
@@ -150,9 +150,9 @@ impl Bell {
     pub(crate) fn number(&self, hall: &'static Hall) -> Option<u32> {
         match self.number.load(Ordering::Relaxed) {
             NO_BELL => {
-                let number = hall.take()?;
+                let number = pages.take()?;
                 self.number.store(number, Ordering::Release);
-                hall.show_holder(number, KernelThread::current().id());
+                pages.show_holder(number, KernelThread::current().id());
                 Some(number)
             }
             number => Some(number),
@@ -161,17 +161,17 @@ impl Bell {
 
     /// The pages and the bell's number, if a microprocess has ever waited here.
     #[inline]
-    fn hung(&self) -> Option<(&'static Hall, u32)> {
+    fn shown_at(&self) -> Option<(&'static BellPages, u32)> {
         match self.number.load(Ordering::Acquire) {
             NO_BELL => None,
-            number => Some((hall().ok()?, number)),
+            number => Some((pages().ok()?, number)),
         }
     }
 
     /// Shows which kernel thread holds the virtual processor.
     pub(crate) fn show_holder(&self, holder: Option<ThreadId>) {
-        if let Some((hall, number)) = self.hung() {
-            hall.show_holder(number, holder);
+        if let Some((pages, number)) = self.shown_at() {
+            pages.show_holder(number, holder);
         }
     }
 
@@ -198,9 +198,9 @@ impl Bell {
     /// Removes the bell when its virtual processor has stopped.
     pub(crate) fn take_down(&self) {
         self.awaiting.forget();
-        if let Some((hall, number)) = self.hung() {
+        if let Some((pages, number)) = self.shown_at() {
             self.number.store(NO_BELL, Ordering::Release);
-            hall.put(number);
+            pages.put(number);
         }
     }
 }

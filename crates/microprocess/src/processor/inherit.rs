@@ -45,13 +45,13 @@
 
 mod chain;
 mod donation;
-mod given;
 mod join;
+mod state;
 
 pub(crate) use chain::{PassedOn, Ranked, Ranking, Source, Wait, propagate, take_over};
 pub(crate) use donation::Donation;
-pub(crate) use given::Inheritance;
 pub(crate) use join::Join;
+pub(crate) use state::Inheritance;
 
 #[cfg(test)]
 mod tests;

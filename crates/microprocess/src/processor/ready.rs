@@ -106,7 +106,7 @@ pub(crate) struct QueueControl {
     /// The time slice of the running microprocess.
     slice_ns: AtomicU64,
     /// The default time slice, if no user scheduler sets another.
-    usual_slice_ns: AtomicU64,
+    default_slice_ns: AtomicU64,
     seeks_work: AtomicBool,
 }
 
@@ -126,13 +126,13 @@ impl QueueControl {
     }
 
     /// How long a microprocess may run while others wait, by default.
-    pub(crate) fn usual_slice_ns(&self) -> u64 {
-        self.usual_slice_ns.load(Ordering::Relaxed)
+    pub(crate) fn default_slice_ns(&self) -> u64 {
+        self.default_slice_ns.load(Ordering::Relaxed)
     }
 
     /// Sets the default time slice. Call before anything runs.
     pub(crate) fn set_usual_slice(&self, slice_ns: u64) {
-        self.usual_slice_ns.store(slice_ns, Ordering::Relaxed);
+        self.default_slice_ns.store(slice_ns, Ordering::Relaxed);
         self.slice_ns.store(slice_ns, Ordering::Relaxed);
     }
 
@@ -166,7 +166,7 @@ impl ReadyQueue {
                 incoming: AtomicPtr::new(ptr::null_mut()),
                 fault: AtomicU8::new(0),
                 slice_ns: AtomicU64::new(SLICE_NS),
-                usual_slice_ns: AtomicU64::new(SLICE_NS),
+                default_slice_ns: AtomicU64::new(SLICE_NS),
                 seeks_work: AtomicBool::new(false),
             },
         }
@@ -336,7 +336,8 @@ impl ReadyQueue {
         });
     }
 
-    // ----- the user scheduler ----------------------------------------------------------------------
+    // ----- the user scheduler
+    // ----------------------------------------------------------------------
 
     fn installed(&self) -> Option<&Installed> {
         // SAFETY: null, or made by `Box::into_raw`. It is freed only after the holder, the caller,
@@ -428,7 +429,7 @@ impl ReadyQueue {
             scheduler.slice_ns(Entry::of(record))
         });
         let slice_ns = slice_ns
-            .unwrap_or_else(|| self.control.usual_slice_ns())
+            .unwrap_or_else(|| self.control.default_slice_ns())
             .clamp(SLICE_NS_MIN, SLICE_NS_MAX);
         self.control.slice_ns.store(slice_ns, Ordering::Relaxed);
     }
@@ -460,7 +461,7 @@ impl ReadyQueue {
         }
         retire(user);
         self.control.fault.store(fault as u8 + 1, Ordering::Relaxed);
-        self.control.slice_ns.store(self.control.usual_slice_ns(), Ordering::Relaxed);
+        self.control.slice_ns.store(self.control.default_slice_ns(), Ordering::Relaxed);
         self.control.seeks_work.store(false, Ordering::Relaxed);
         for record in slot::all().filter(|record| record.scheduling.is_queued()) {
             if self.is_of(record) {
@@ -470,7 +471,8 @@ impl ReadyQueue {
         }
     }
 
-    // ----- installing ------------------------------------------------------------------------------
+    // ----- installing
+    // ------------------------------------------------------------------------------
 
     /// Installs the offered scheduler, if there is one. Call as the holder, with events masked.
     pub(crate) fn install(&self) {
@@ -491,7 +493,7 @@ impl ReadyQueue {
             None => (true, false),
             Some(scheduler) => (false, scheduler.seeks_work()),
         };
-        self.control.slice_ns.store(self.control.usual_slice_ns(), Ordering::Relaxed);
+        self.control.slice_ns.store(self.control.default_slice_ns(), Ordering::Relaxed);
         self.control.seeks_work.store(seeks_work, Ordering::Relaxed);
         if is_built_in {
             retire(incoming);

@@ -27,8 +27,8 @@ use crate::data::statistics::Counter;
 use crate::processor::inherit::Inheritance;
 use crate::processor::kernel_thread::KernelThread;
 use crate::processor::orders::Orders;
+use crate::processor::published::{Published, PublishedName, PublishedReason};
 use crate::processor::scheduler::Scheduling;
-use crate::processor::shown::{Shown, ShownName, ShownReason};
 use crate::processor::spin::SpinLock;
 use crate::processor::vp::{Home, Vp};
 use crate::protocol::inbox::Posted;
@@ -122,10 +122,10 @@ pub(crate) struct Record {
     pub(crate) home: Home,
     /// How often it was given a virtual processor. Incremented by the holder.
     pub(crate) switches: Counter,
-    pub(crate) reason: ShownReason,
+    pub(crate) reason: PublishedReason,
     /// How many mutexes it holds. Changed by the microprocess itself, with events masked.
     mutexes: Cell<u32>,
-    pub(crate) state: Shown<State>,
+    pub(crate) state: Published<State>,
     /// The level at which it is queued. Changed by the home's holder.
     level: AtomicU8,
     /// The level that was asked for. It becomes `level` when the home's holder handles the change.
@@ -178,7 +178,7 @@ pub(crate) struct Record {
     pub(crate) held_by: AtomicU64,
     /// The first address of the slot, where the guard page is.
     pub(crate) slot: Cell<*mut u8>,
-    pub(crate) name: ShownName,
+    pub(crate) name: PublishedName,
     /// The step function of a stackless microprocess.
     pub(crate) machine: Cell<Option<Box<dyn Stackless>>>,
     /// Microprocess-local values. Used by the microprocess itself, which removes them before it
@@ -233,7 +233,7 @@ impl Record {
         Self {
             context: Cell::new(Context::NULL),
             link: Cell::new(None),
-            state: Shown::new(State::Free),
+            state: Published::new(State::Free),
             level: AtomicU8::new(0),
             asked_level: AtomicU8::new(0),
             pin: AtomicUsize::new(ANYWHERE),
@@ -244,7 +244,7 @@ impl Record {
             token: Cell::new(false),
             timed_out: Cell::new(false),
             class: Cell::new(class),
-            reason: ShownReason::new(),
+            reason: PublishedReason::new(),
             bound: Cell::new(None),
             timer: Links::new(),
             scheduling: Scheduling::new(),
@@ -273,7 +273,7 @@ impl Record {
             mutexes: Cell::new(0),
             is_prolonged: Cell::new(false),
             slot: Cell::new(slot),
-            name: ShownName::new(),
+            name: PublishedName::new(),
             machine: Cell::new(None),
             locals: Cell::new(None),
         }

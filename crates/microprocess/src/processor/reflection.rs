@@ -238,7 +238,7 @@ impl Vp {
 }
 
 /// Runs `body`, which starts a process, with the thread at the normal level.
-pub(crate) fn as_usual<T>(body: impl FnOnce() -> T) -> T {
+pub(crate) fn at_normal_level<T>(body: impl FnOnce() -> T) -> T {
     match PERMITTED.get() {
         Some(Some(means)) if KernelThread::is_ours() => {
             KernelThread::current().told.untold(ThreadId::current(), *means, body)

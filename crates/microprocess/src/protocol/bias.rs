@@ -143,13 +143,13 @@ impl<M: Member> Bias<M> {
         let mut at = inside.first;
         while let Some(member) = at {
             let presence = member.presence();
-            patiently(|| presence.is_inside.load(Ordering::SeqCst) && member.may_be_in_section());
+            wait_while(|| presence.is_inside.load(Ordering::SeqCst) && member.may_be_in_section());
             at = presence.next.get();
         }
     }
 
     fn behind_the_gate(&self, body: impl FnOnce(&mut Inside<M>)) {
-        patiently(|| self.gate.swap(true, Ordering::Acquire));
+        wait_while(|| self.gate.swap(true, Ordering::Acquire));
         // SAFETY: the gate admits one thread at a time.
         body(unsafe { &mut *self.inside.get() });
         self.gate.store(false, Ordering::Release);
@@ -172,7 +172,7 @@ impl<M: Member> Inside<M> {
 }
 
 /// Waits while `holds` returns `true`.
-fn patiently(holds: impl Fn() -> bool) {
+fn wait_while(holds: impl Fn() -> bool) {
     let mut looks = 0_u32;
     while holds() {
         looks += 1;

@@ -8,8 +8,8 @@
 use core::mem::offset_of;
 
 use crate::processor::kernel_thread::KernelThread;
+use crate::processor::published::PublishedReason;
 use crate::processor::record::{self, Record};
-use crate::processor::shown::ShownReason;
 use crate::processor::slot::{self, ArenaLayout};
 use crate::processor::vp::Vp;
 
@@ -51,8 +51,8 @@ static KYOCHO_DEBUGGER_LAYOUT: Layout = Layout {
     bound: offset_of!(Record, bound),
     home: offset_of!(Record, home),
     name: offset_of!(Record, name),
-    reason_kind: offset_of!(Record, reason) + ShownReason::KIND_OFFSET,
-    reason_object: offset_of!(Record, reason) + ShownReason::OBJECT_OFFSET,
+    reason_kind: offset_of!(Record, reason) + PublishedReason::KIND_OFFSET,
+    reason_object: offset_of!(Record, reason) + PublishedReason::OBJECT_OFFSET,
     current_of_vp: offset_of!(Vp, current),
     holder_of_vp: offset_of!(Vp, holder),
     tid_of_kernel_thread: KernelThread::TID_OFFSET,

@@ -22,7 +22,7 @@ use crate::schedule::{Section, mask, switch_away};
 
 /// Suspends `record`, which the base of `vp` has chosen, if that was ordered; returns whether it
 /// did.
-pub(crate) fn stands_aside(record: &'static Record) -> bool {
+pub(crate) fn is_suspended_here(record: &'static Record) -> bool {
     if !record.orders.is_suspended() {
         return false;
     }
@@ -38,7 +38,7 @@ pub(crate) fn stands_aside(record: &'static Record) -> bool {
 
 /// Acts on the orders of `me`, which runs on `vp`. It may be suspended here, but does not unwind.
 #[cold]
-pub(crate) fn heed(vp: Masked<'_>, me: &'static Record) {
+pub(crate) fn act_on_orders(vp: Masked<'_>, me: &'static Record) {
     vp.remind(me);
     if me.is_stackless.get() {
         // Acted on between two steps.

@@ -40,7 +40,8 @@ pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let manner = Manner { on_alternate_stack: true, restart_calls: true, ..Manner::default() };
-        // SAFETY: the handler neither allocates nor takes locks that interrupted code may hold, and preserves errno.
+        // SAFETY: the handler neither allocates nor takes locks that interrupted code may hold, and
+        // preserves errno.
         let installed = unsafe { signal::install(PREEMPTING, on_signal, manner) };
         installed.expect("SIGURG can be handled");
         let manner = Manner { on_alternate_stack: true, ..Manner::default() };
@@ -125,8 +126,8 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
             if bits & attention::STOP != 0 {
                 stop_in_place(vp, me);
             }
-            let stands_aside = me.orders.is_any() && heed(vp, me, at);
-            if !stands_aside {
+            let was_suspended = me.orders.is_any() && act_on_orders(vp, me, at);
+            if !was_suspended {
                 reconsider(vp, me, vp::slice(bits));
             }
         }
@@ -152,7 +153,7 @@ fn come_back(thread: &'static KernelThread) -> Option<&'static Vp> {
 /// Acts on the orders of `me`, which was interrupted at `at`; returns whether it was suspended
 /// meanwhile.
 #[cold]
-fn heed(vp: Masked<'_>, me: &'static Record, at: Interrupted) -> bool {
+fn act_on_orders(vp: Masked<'_>, me: &'static Record, at: Interrupted) -> bool {
     vp.remind(me);
     if me.is_stackless.get() {
         me.poll.store(1, Ordering::Relaxed);
@@ -168,14 +169,14 @@ fn heed(vp: Masked<'_>, me: &'static Record, at: Interrupted) -> bool {
         return false;
     }
     me.state.set(State::Suspended);
-    let stood_still = try_suspend_in_place(vp, me);
-    if !stood_still {
+    let was_suspended = try_suspend_in_place(vp, me);
+    if !was_suspended {
         // There is no kernel thread to take the virtual processor. The order is posted again.
         me.state.set(State::Runnable);
         vp.shared().maker.ask(&vp);
         me.post(remote::ORDERS);
     }
-    stood_still
+    was_suspended
 }
 
 /// Gives the virtual processor to a more urgent microprocess, or to an equal one if the time slice

@@ -101,12 +101,12 @@ fn hold(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> 
         }
         vp.gather();
         let Some(record) = vp.own().chosen.take().or_else(|| vp.queue().pop()) else {
-            if !bell::linger(vp) {
+            if !bell::spin_or_yield(vp) {
                 idle(thread, vp);
             }
             continue;
         };
-        if record.orders.is_any() && kill_point::stands_aside(record) {
+        if record.orders.is_any() && kill_point::is_suspended_here(record) {
             continue;
         }
         if let Some(destination) = record.destination() {
@@ -167,7 +167,7 @@ fn run_step(thread: &'static KernelThread, vp: Masked<'_>, record: &'static Reco
     let Some(mut machine) = record.machine.take() else { return };
     // Cleared first: what is asked for from here on sets it again.
     record.poll.store(0, Ordering::Relaxed);
-    let killed = record.orders.tell();
+    let killed = record.orders.deliver();
     thread.unmask();
     // A panic may leave the machine in the middle of a step, but it is not used again then.
     let step = || if killed { machine.killed() } else { machine.step() };
@@ -184,7 +184,7 @@ fn run_step(thread: &'static KernelThread, vp: Masked<'_>, record: &'static Reco
         return;
     }
     if killed {
-        record.orders.has_heard();
+        record.orders.end_delivery();
     }
     let section = mask();
     let vp = section.masked();

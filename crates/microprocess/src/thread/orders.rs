@@ -70,7 +70,7 @@ impl Microprocess {
     #[must_use]
     pub fn is_being_killed(&self) -> bool {
         let record = self.record();
-        record.orders.is_being_told() && record.id() == self.id()
+        record.orders.is_delivering_kill() && record.id() == self.id()
     }
 
     /// Suspends it until [`resume`](Self::resume). It is not runnable meanwhile, and a wake that

@@ -5,7 +5,7 @@ use std::io;
 use kyocho_sys::error::Errno;
 
 pub use crate::processor::bell::{BELLS_MAX, Peer, Standing, announce, descriptors, ring_all};
-use crate::processor::bell::{cpu_of, hall};
+use crate::processor::bell::{cpu_of, pages};
 use crate::schedule::mask;
 
 mod wait;
@@ -21,9 +21,9 @@ pub use wait::{Post, Wait, Words};
 /// # Panics
 /// The caller is not a microprocess.
 pub fn own() -> io::Result<u32> {
-    let hall = hall()?;
+    let pages = pages()?;
     let section = mask();
-    let bell = section.vp.bell.number(hall);
+    let bell = section.vp.bell.number(pages);
     section.leave();
     bell.ok_or_else(|| Errno::BUSY.into())
 }

@@ -157,8 +157,8 @@ impl<'s, 'a> Select<'s, 'a> {
 }
 
 impl Ranking for Select<'_, '_> {
-    fn rank_anew(&self, who: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
-        self.arms.iter().for_each(|arm| arm.rank_anew(who.effective_level()));
+    fn rank_anew(&self, record: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
+        self.arms.iter().for_each(|arm| arm.rank_anew(record.effective_level()));
         None
     }
 }

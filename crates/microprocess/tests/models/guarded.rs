@@ -51,8 +51,8 @@ pub(crate) enum WakeCause {
     TimedOut,
 }
 
-pub(crate) fn make_runnable_from(_vp: Masked<'_>, who: MicroprocessRef) {
-    who.0.wake();
+pub(crate) fn make_runnable_from(_vp: Masked<'_>, microprocess: MicroprocessRef) {
+    microprocess.0.wake();
 }
 
 pub(crate) struct Guarded<T> {

@@ -12,7 +12,7 @@ use crate::schedule::guarded::{Guarded, WakeCause};
 /// Whenever the waiter runs again it reads the result under the guard, and does not return without
 /// one. So the completer no longer uses this value once the guard is free.
 pub(crate) struct Pending {
-    who: MicroprocessRef,
+    microprocess: MicroprocessRef,
     state: Guarded<State>,
 }
 
@@ -25,7 +25,7 @@ struct State {
 
 impl fmt::Debug for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending").field("who", &self.who).finish_non_exhaustive()
+        f.debug_struct("Pending").field("microprocess", &self.microprocess).finish_non_exhaustive()
     }
 }
 
@@ -33,7 +33,7 @@ impl Pending {
     /// An operation of the current microprocess.
     pub(super) fn new() -> Self {
         let state = State { parked: false, result: None };
-        Self { who: MicroprocessRef::current(), state: Guarded::new(state) }
+        Self { microprocess: MicroprocessRef::current(), state: Guarded::new(state) }
     }
 
     /// Stores the result and makes the waiter runnable, if it waits.
@@ -43,7 +43,7 @@ impl Pending {
         state.vp().counters.completed.bump();
         if state.parked {
             state.parked = false;
-            make_runnable_from(state.vp(), self.who);
+            make_runnable_from(state.vp(), self.microprocess);
         }
     }
 

@@ -146,7 +146,8 @@ pub fn receive_from(
             Ok(count)
         },
     };
-    // SAFETY: header and storage live in this frame; the buffers are borrowed for the call, for writing.
+    // SAFETY: header and storage live in this frame; the buffers are borrowed for the call, for
+    // writing.
     let count = unsafe { operation.perform(limit) }?;
     // SAFETY: the kernel wrote an address of that length.
     let sender = plain.unwrap_or_else(|| unsafe { SockAddr::new(storage, header.msg_namelen) });

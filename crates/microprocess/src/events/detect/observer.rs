@@ -27,12 +27,12 @@ pub(crate) struct Observer {
     /// The program that a thread runs to register itself.
     enlist: Program,
     _attachment: Attachment,
-    given: Mutex<Given>,
+    in_use: Mutex<InUse>,
 }
 
 /// The views and seats that are in use.
 #[derive(Debug, Default)]
-struct Given {
+struct InUse {
     views: usize,
     seats: u32,
     /// Seats that are not in use.
@@ -74,12 +74,12 @@ impl Observer {
         let enlist = Program::load(&program::enlist(&threads))?;
         let observe = Program::load(&program::observe(&maps))?;
         let attachment = observe.attach(c"sched_switch").map_err(refused)?;
-        let given = Mutex::default();
-        Ok(Self { views, counters, rings, enlist, _attachment: attachment, given })
+        let in_use = Mutex::default();
+        Ok(Self { views, counters, rings, enlist, _attachment: attachment, in_use })
     }
 
-    fn given(&self) -> MutexGuard<'_, Given> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn in_use(&self) -> MutexGuard<'_, InUse> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the host report on the calling thread, whose record this is, from now on. The view
@@ -113,14 +113,14 @@ impl Observer {
     }
 
     fn new_view(&'static self, thread: &'static KernelThread) -> Option<View> {
-        let words = self.new_words(&mut self.given())?;
+        let words = self.new_words(&mut self.in_use())?;
         thread.set_view(words);
         Some(View::new(words))
     }
 
-    fn new_words(&'static self, given: &mut Given) -> Option<&'static ViewWords> {
-        let words = self.views.entries().get(given.views)?;
-        given.views += 1;
+    fn new_words(&'static self, in_use: &mut InUse) -> Option<&'static ViewWords> {
+        let words = self.views.entries().get(in_use.views)?;
+        in_use.views += 1;
         Some(words)
     }
 
@@ -135,17 +135,17 @@ impl Observer {
     /// # Errors
     /// The host gives no more memory or descriptors, or too many virtual processors are watched.
     pub(crate) fn seat(&'static self) -> Result<&'static Seat, Errno> {
-        let mut given = self.given();
-        if let Some(seat) = given.free.pop() {
+        let mut in_use = self.in_use();
+        if let Some(seat) = in_use.free.pop() {
             seat.reset();
             return Ok(seat);
         }
-        let counters = self.counters.entries().get(given.seats as usize).ok_or(Errno::NOMEM)?;
-        let sentinel = View::new(self.new_words(&mut given).ok_or(Errno::NOMEM)?);
-        sentinel.guard(given.seats);
-        let seat = Seat::new(given.seats, counters, sentinel)?;
-        self.rings.put(given.seats, seat.ring().map())?;
-        given.seats += 1;
+        let counters = self.counters.entries().get(in_use.seats as usize).ok_or(Errno::NOMEM)?;
+        let sentinel = View::new(self.new_words(&mut in_use).ok_or(Errno::NOMEM)?);
+        sentinel.guard(in_use.seats);
+        let seat = Seat::new(in_use.seats, counters, sentinel)?;
+        self.rings.put(in_use.seats, seat.ring().map())?;
+        in_use.seats += 1;
         Ok(Box::leak(Box::new(seat)))
     }
 
@@ -165,6 +165,6 @@ impl Observer {
 
     /// Returns a seat for use by the next virtual processor.
     pub(crate) fn give_back(&self, seat: &'static Seat) {
-        self.given().free.push(seat);
+        self.in_use().free.push(seat);
     }
 }

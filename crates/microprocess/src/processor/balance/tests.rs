@@ -1,8 +1,8 @@
 //! The rules of sharing, for all small cases.
 
 use super::{
-    COUNTED_MAX, DEAF_AFTER_LONG_NS, DEAF_NS, FAILURES_MAX, LONG_RUN_NS, Pace, Spread, TRAVEL_NS,
-    TRAVELS, TRIAL_NS, Trials, WATCH_NS, share, travels_too_much,
+    COUNTED_MAX, FAILURES_MAX, INTERVAL_AFTER_LONG_NS, LONG_RUN_NS, Pace, REQUEST_INTERVAL_NS,
+    Spread, TRAVEL_NS, TRAVELS, TRIAL_NS, Trials, WATCH_NS, share, travels_too_much,
 };
 use crate::processor::scheduler::Runs;
 
@@ -97,38 +97,42 @@ fn request_begins_a_new_watch_at_bounded_intervals() {
     assert_eq!(pace.look(START_NS, 0, false, &mut trials), (None, Some(START_NS + WATCH_NS)));
     // Switches often, until a microprocess that computes begins to wait.
     let asked_ns = START_NS + WATCH_NS - 1;
-    let deaf_ns = asked_ns + DEAF_NS;
-    assert_eq!(pace.hear(asked_ns, true), (true, Some(deaf_ns)));
+    let ignored_until_ns = asked_ns + REQUEST_INTERVAL_NS;
+    assert_eq!(pace.admit(asked_ns, true), (true, Some(ignored_until_ns)));
     let end_ns = asked_ns + WATCH_NS;
     assert_eq!(pace.look(asked_ns, 50_000, true, &mut trials), (None, Some(end_ns)));
-    assert_eq!(pace.hear(end_ns, true), (false, Some(deaf_ns)), "the interval has not passed");
+    assert_eq!(
+        pace.admit(end_ns, true),
+        (false, Some(ignored_until_ns)),
+        "the interval has not passed"
+    );
     assert_eq!(
         pace.look(end_ns, 90_000, false, &mut trials),
         (None, None),
         "the microprocesses switch often"
     );
-    assert_eq!(pace.hear(deaf_ns - 1, true), (false, Some(deaf_ns)));
+    assert_eq!(pace.admit(ignored_until_ns - 1, true), (false, Some(ignored_until_ns)));
     assert_eq!(
-        pace.hear(deaf_ns, true),
-        (true, Some(deaf_ns + DEAF_NS)),
+        pace.admit(ignored_until_ns, true),
+        (true, Some(ignored_until_ns + REQUEST_INTERVAL_NS)),
         "the interval has passed"
     );
-    assert_eq!(pace.hear(deaf_ns + DEAF_NS, false), (false, None));
+    assert_eq!(pace.admit(ignored_until_ns + REQUEST_INTERVAL_NS, false), (false, None));
 }
 
 #[test]
 fn request_that_found_long_runs_shortens_the_interval() {
     let (mut pace, mut trials) = (Pace::default(), Trials::new());
     assert_eq!(pace.look(START_NS, 0, false, &mut trials), (None, Some(START_NS + WATCH_NS)));
-    assert_eq!(pace.hear(START_NS, true), (true, Some(START_NS + DEAF_NS)));
+    assert_eq!(pace.admit(START_NS, true), (true, Some(START_NS + REQUEST_INTERVAL_NS)));
     pace.look(START_NS, 0, true, &mut trials);
     let end_ns = START_NS + WATCH_NS;
     assert_eq!(pace.look(end_ns, 1, false, &mut trials), (Some(Spread::Now), None));
-    let deaf_ns = end_ns + DEAF_AFTER_LONG_NS;
-    assert_eq!(pace.hear(end_ns, true), (false, Some(deaf_ns)));
-    assert!(pace.hear(deaf_ns, true).0);
+    let ignored_until_ns = end_ns + INTERVAL_AFTER_LONG_NS;
+    assert_eq!(pace.admit(end_ns, true), (false, Some(ignored_until_ns)));
+    assert!(pace.admit(ignored_until_ns, true).0);
     // There is no request, so the running microprocess is not interrupted.
-    let later_ns = deaf_ns + DEAF_NS;
+    let later_ns = ignored_until_ns + REQUEST_INTERVAL_NS;
     assert_eq!(pace.look(later_ns, 1, false, &mut trials), (Some(Spread::Soon), None));
 }
 

@@ -21,7 +21,7 @@ use crate::processor::spin::AlwaysLock;
 use crate::processor::vp::{Masked, Vp};
 
 /// What happens to a node after its wait.
-pub(crate) enum Afterwards {
+pub(crate) enum AfterWait {
     /// It leaves the lists.
     Ends,
     /// The waiter continues at the level in this word, and follows the word.
@@ -41,8 +41,8 @@ enum Place {
 pub(crate) struct Awaited {
     word: *const AtomicU32,
     over: *const AtomicU32,
-    who: MicroprocessRef,
-    afterwards: Afterwards,
+    microprocess: MicroprocessRef,
+    after: AfterWait,
     /// The virtual processor whose lists the node is in.
     vp: Cell<Option<&'static Vp>>,
     expected: Cell<u32>,
@@ -62,14 +62,14 @@ impl Awaited {
     pub(crate) fn new(
         word: &AtomicU32,
         over: Option<&AtomicU32>,
-        who: &'static Record,
-        afterwards: Afterwards,
+        record: &'static Record,
+        after: AfterWait,
     ) -> Self {
         Self {
             word,
             over: over.map_or(ptr::null(), ptr::from_ref),
-            who: MicroprocessRef(who),
-            afterwards,
+            microprocess: MicroprocessRef(record),
+            after,
             vp: Cell::new(None),
             expected: Cell::new(0),
             peer: Cell::new(ptr::null()),
@@ -84,8 +84,8 @@ impl Awaited {
     }
 
     /// The microprocess that waits.
-    pub(crate) fn who(&self) -> &'static Record {
-        self.who.0
+    pub(crate) fn record(&self) -> &'static Record {
+        self.microprocess.0
     }
 
     pub(crate) fn word_address(&self) -> usize {
@@ -126,7 +126,7 @@ impl Awaited {
     /// Whether this is a call, which a peer will answer. A waiter with a post waits for a call that
     /// may never come.
     fn is_call(&self) -> bool {
-        matches!(self.afterwards, Afterwards::Ends) && !self.peer.get().is_null()
+        matches!(self.after, AfterWait::Ends) && !self.peer.get().is_null()
     }
 
     /// Whether the wait is over.
@@ -136,7 +136,7 @@ impl Awaited {
 
     /// The level at which the waiter is to run, as another process alleges it.
     fn alleged_level(&self) -> Option<u8> {
-        let Afterwards::Follows(word) = self.afterwards else { return None };
+        let AfterWait::Follows(word) = self.after else { return None };
         // SAFETY: borrowed for the waiter's post.
         let level = unsafe { (*word).load(Ordering::Relaxed) };
         Some(level.min(u32::from(Priority::HIGHEST.level())) as u8)
@@ -150,18 +150,18 @@ impl Awaited {
     /// Makes the waiter runnable at the level that it was last asked to take. It is no longer in
     /// the list of waits; the caller holds `vp`.
     fn wake(&self, vp: Masked<'_>) {
-        let record = self.who.0;
+        let record = self.microprocess.0;
         if vp.is_home_of(record) && record.state.get() == State::Parked {
             record.take_asked_level();
         }
-        make_runnable_from(vp, self.who);
+        make_runnable_from(vp, self.microprocess);
     }
 
     /// Asks the waiter, which serves a caller, to take the caller's present level.
     fn ask_level(&self) {
         if let Some(level) = self.alleged_level() {
             self.followed.set(level);
-            self.who.0.ask_level(level);
+            self.microprocess.0.ask_level(level);
         }
     }
 
@@ -179,7 +179,7 @@ impl Awaited {
     /// Ends the wait, whatever its outcome. Events must be masked.
     pub(crate) fn leave(&self) {
         if let Some(vp) = self.vp.get() {
-            vp.bell.awaiting.put(self, self.place_afterwards());
+            vp.bell.awaiting.put(self, self.place_after());
         }
     }
 
@@ -198,10 +198,10 @@ impl Awaited {
         }
     }
 
-    fn place_afterwards(&self) -> Place {
-        match self.afterwards {
-            Afterwards::Ends => Place::Nowhere,
-            Afterwards::Follows(_) => Place::Serves,
+    fn place_after(&self) -> Place {
+        match self.after {
+            AfterWait::Ends => Place::Nowhere,
+            AfterWait::Follows(_) => Place::Serves,
         }
     }
 }
@@ -343,14 +343,14 @@ impl Awaiting {
         while let Some(awaited) = unsafe { at.as_ref() } {
             at = awaited.next.get();
             if awaited.has_changed() {
-                lists.put(awaited, awaited.place_afterwards());
+                lists.put(awaited, awaited.place_after());
                 awaited.wake(vp);
                 found = true;
             }
         }
         for served in lists.serves.iter().filter(|served| served.is_raised()) {
             served.ask_level();
-            served.who.0.post(remote::CHANGED);
+            served.microprocess.0.post(remote::CHANGED);
             found = true;
         }
         self.any.store(u32::from(!lists.is_empty()), Ordering::SeqCst);

@@ -24,7 +24,7 @@ use kyocho_sys::pi::{self, Loan, Named};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::is_real_time;
 
-use super::hall::Standing;
+use super::pages::Standing;
 use super::{Bell, Peer};
 use crate::processor::kernel_thread::KernelThread;
 
@@ -83,8 +83,8 @@ impl Bell {
 
     /// Ends a loan to the calling thread, which is the holder.
     pub(crate) fn repay(&self) {
-        if let Some(((hall, number), me)) = self.hung().zip(KernelThread::current().id()) {
-            pi::repay(hall.loan(number), me);
+        if let Some(((pages, number), me)) = self.shown_at().zip(KernelThread::current().id()) {
+            pi::repay(pages.loan(number), me);
         }
     }
 }

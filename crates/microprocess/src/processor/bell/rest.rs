@@ -27,7 +27,8 @@ impl Masked<'_> {
     /// Decides where to sleep. Call as the holder, with events masked.
     pub(crate) fn settle_rest(self) -> Rest {
         let bell = &self.bell;
-        let count = bell.hung().filter(|_| bell.awaits()).map(|(hall, number)| hall.count(number));
+        let count =
+            bell.shown_at().filter(|_| bell.awaits()).map(|(pages, number)| pages.count(number));
         let rest = match (self.port(), count) {
             (Some(port), count) if port.is_pending() => Rest::Port(count),
             (_, Some(count)) => Rest::Bell(count),
@@ -41,9 +42,9 @@ impl Masked<'_> {
     /// Sleeps as decided, until it is woken or until `deadline_ns`. Call as the holder, idle, with
     /// events masked.
     pub(crate) fn rest(self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
-        let hung = self.bell.hung();
-        if let Some((hall, number)) = hung {
-            hall.show_parked(number);
+        let shown_at = self.bell.shown_at();
+        if let Some((pages, number)) = shown_at {
+            pages.show_parked(number);
         }
         // Waiters are not made runnable here: while this virtual processor is idle, other holders
         // may take its parked microprocesses.
@@ -52,8 +53,8 @@ impl Masked<'_> {
             self.sleep(thread, rest, deadline_ns);
             spin::wake(self.vp());
         }
-        if let Some((hall, number)) = hung {
-            hall.show_awake(number);
+        if let Some((pages, number)) = shown_at {
+            pages.show_awake(number);
         }
     }
 
@@ -61,7 +62,7 @@ impl Masked<'_> {
         if deadline_ns.is_some() {
             thread.be_exact();
         }
-        let counter = || self.bell.hung().map(|(hall, number)| hall.counter(number));
+        let counter = || self.bell.shown_at().map(|(pages, number)| pages.counter(number));
         let again_ns = match self.bell.lend(deadline_ns) {
             Lending::Done => return,
             Lending::NotBefore(again_ns) => again_ns,
@@ -96,8 +97,8 @@ impl Bell {
         if self.rests_here.load(Ordering::SeqCst) == 0 {
             return false;
         }
-        if let Some((hall, number)) = self.hung() {
-            hall.rouse(number);
+        if let Some((pages, number)) = self.shown_at() {
+            pages.rouse(number);
         }
         true
     }

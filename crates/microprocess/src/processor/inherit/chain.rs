@@ -17,9 +17,10 @@ const LOOKS: u32 = 200;
 
 /// An object that passes priorities on to its owner.
 pub(crate) trait Source {
-    /// `who`, which waits for this, has another effective level, and its inheritance lock is held.
-    /// Passes the level on without waiting for a lock. Releases the inheritance lock in any case.
-    fn try_pass_on(&self, who: &'static Record, vp: Masked<'_>) -> PassedOn;
+    /// `record`, which waits for this, has another effective level, and its inheritance lock is
+    /// held. Passes the level on without waiting for a lock. Releases the inheritance lock in any
+    /// case.
+    fn try_pass_on(&self, record: &'static Record, vp: Masked<'_>) -> PassedOn;
 }
 
 /// The outcome of an attempt to pass a level on.
@@ -40,10 +41,10 @@ pub(crate) struct Wait<'a> {
 /// A wait costs one more store for this. No lock is needed: only the holder of the waiter's home
 /// calls it, and only that holder could make the waiter run meanwhile.
 pub(crate) trait Ranking {
-    /// `who`, which waits for this, has another effective level. Returns a record whose level
-    /// changed because of that. Call as the holder of `vp`, the home of `who`, with events masked,
-    /// in no guard.
-    fn rank_anew(&self, who: &'static Record, vp: Masked<'_>) -> Option<&'static Record>;
+    /// `record`, which waits for this, has another effective level. Returns a record whose level
+    /// changed because of that. Call as the holder of `vp`, the home of `record`, with events
+    /// masked, in no guard.
+    fn rank_anew(&self, record: &'static Record, vp: Masked<'_>) -> Option<&'static Record>;
 }
 
 /// A wait for an object that ranks its waiters. Lies in the waiter's own frame.
@@ -85,17 +86,17 @@ pub(crate) fn propagate(vp: Masked<'_>, record: &'static Record) {
     }
 }
 
-fn pass_on(vp: Masked<'_>, who: &'static Record) -> Option<&'static Record> {
+fn pass_on(vp: Masked<'_>, record: &'static Record) -> Option<&'static Record> {
     let mut looks = 0_u32;
     loop {
-        let inheritance = &who.inheritance;
+        let inheritance = &record.inheritance;
         inheritance.lock.acquire();
         // SAFETY: null, or alive while the lock is held (invariant of `inherit`).
         let Some(wait) = (unsafe { inheritance.waits.get().as_ref() }) else {
             inheritance.lock.release();
-            return rank_anew(vp, who);
+            return rank_anew(vp, record);
         };
-        match wait.source.try_pass_on(who, vp) {
+        match wait.source.try_pass_on(record, vp) {
             PassedOn::To(next) => return next,
             PassedOn::Busy => {
                 looks += 1;
@@ -108,14 +109,14 @@ fn pass_on(vp: Masked<'_>, who: &'static Record) -> Option<&'static Record> {
     }
 }
 
-/// Informs the object for which `who` waits of its level, if that object ranks its waiters.
-fn rank_anew(vp: Masked<'_>, who: &'static Record) -> Option<&'static Record> {
-    // Otherwise the home of `who` does it, which is informed as well.
-    if !vp.is_home_of(who) || who.state.get() != State::Parked {
+/// Informs the object for which `record` waits of its level, if that object ranks its waiters.
+fn rank_anew(vp: Masked<'_>, record: &'static Record) -> Option<&'static Record> {
+    // Otherwise the home of `record` does it, which is informed as well.
+    if !vp.is_home_of(record) || record.state.get() != State::Parked {
         return None;
     }
     // SAFETY: null, or in the frame of a microprocess parked here. It cannot leave that frame
     // before the caller lets others run.
-    let ranked = unsafe { who.inheritance.ranked.get().as_ref() }?;
-    ranked.by.rank_anew(who, vp)
+    let ranked = unsafe { record.inheritance.ranked.get().as_ref() }?;
+    ranked.by.rank_anew(record, vp)
 }

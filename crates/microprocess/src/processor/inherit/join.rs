@@ -45,28 +45,30 @@ impl Join {
     /// Donates `level` to the joined record; returns that record if its effective level changed.
     fn give(&self, level: u8, vp: Masked<'_>) -> Option<&'static Record> {
         let Self { joined, .. } = *self;
-        let changed = joined.inheritance.change(joined, |given| given.set_joiner(level));
+        let changed =
+            joined.inheritance.change(joined, |inheritance| inheritance.set_joiner(level));
         changed.then(|| announce(joined, vp))?;
         Some(joined)
     }
 }
 
 impl Source for Join {
-    fn try_pass_on(&self, who: &'static Record, vp: Masked<'_>) -> PassedOn {
+    fn try_pass_on(&self, record: &'static Record, vp: Masked<'_>) -> PassedOn {
         let Self { joined, .. } = *self;
         let inheritance = &joined.inheritance;
         // The joiner frees the slot only after it has cleared its wait. To clear it, it needs the
         // lock held here.
         let changed = inheritance.lock.try_acquire().then(|| {
-            let level = who.effective_level();
-            let changed = inheritance.change_locked(joined, |given| given.set_joiner(level));
+            let level = record.effective_level();
+            let changed =
+                inheritance.change_locked(joined, |inheritance| inheritance.set_joiner(level));
             inheritance.lock.release();
             changed
         });
         if changed == Some(true) {
             announce(joined, vp);
         }
-        who.release_inheritance();
+        record.release_inheritance();
         changed.map_or(PassedOn::Busy, |changed| PassedOn::To(changed.then_some(joined)))
     }
 }
@@ -74,9 +76,9 @@ impl Source for Join {
 /// For a joiner that was not more urgent when it began to wait, and so is not linked as a
 /// [`Source`].
 impl Ranking for Join {
-    fn rank_anew(&self, who: &'static Record, vp: Masked<'_>) -> Option<&'static Record> {
+    fn rank_anew(&self, record: &'static Record, vp: Masked<'_>) -> Option<&'static Record> {
         self.gives.set(true);
-        self.give(who.effective_level(), vp)
+        self.give(record.effective_level(), vp)
     }
 }
 

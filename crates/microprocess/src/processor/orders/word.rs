@@ -16,7 +16,7 @@ pub(crate) const SUSPEND: u64 = 2;
 /// Its step is to end soon: a system call in which it sleeps is interrupted.
 pub(crate) const WANTED: u64 = 4;
 /// It is in the step that delivers the kill order. This bit is not an order.
-const TOLD: u64 = 8;
+const DELIVERING: u64 = 8;
 /// Number of bits below the id.
 const BITS: u32 = 4;
 const MASK: u64 = (1 << BITS) - 1;
@@ -73,7 +73,7 @@ impl Orders {
     /// Whether there is any order.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
-        self.bits() & !TOLD != 0
+        self.bits() & !DELIVERING != 0
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -81,8 +81,8 @@ impl Orders {
     }
 
     /// Whether it is in the step that delivers the kill order.
-    pub(crate) fn is_being_told(&self) -> bool {
-        self.bits() & TOLD != 0
+    pub(crate) fn is_delivering_kill(&self) -> bool {
+        self.bits() & DELIVERING != 0
     }
 
     pub(crate) fn is_suspended(&self) -> bool {
@@ -109,18 +109,19 @@ impl Orders {
 
     /// Delivers the orders to a stackless microprocess that begins a step; returns whether it is
     /// killed. Each order is delivered once; later ones are for the next step.
-    pub(crate) fn tell(&self) -> bool {
-        let told = |word: u64| word & !(KILL | WANTED) | if word & KILL != 0 { TOLD } else { 0 };
+    pub(crate) fn deliver(&self) -> bool {
+        let delivered =
+            |word: u64| word & !(KILL | WANTED) | if word & KILL != 0 { DELIVERING } else { 0 };
         self.is_any()
             && self
                 .0
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| Some(told(word)))
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| Some(delivered(word)))
                 .is_ok()
-            && self.is_being_told()
+            && self.is_delivering_kill()
     }
 
     /// Ends the step that delivered the kill order.
-    pub(crate) fn has_heard(&self) {
-        self.0.fetch_and(!TOLD, Ordering::AcqRel);
+    pub(crate) fn end_delivery(&self) {
+        self.0.fetch_and(!DELIVERING, Ordering::AcqRel);
     }
 }

@@ -25,7 +25,7 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::current_cpu;
 
-use super::rank::{Patience, Standing, better_cpu, standing};
+use super::rank::{Patience, Rank, better_cpu, rank_of};
 use super::table::{Claim, Entry};
 use super::{Space, space};
 use crate::processor::kernel_thread::{ANY_CPU, KernelThread};
@@ -116,7 +116,7 @@ impl Masked<'_> {
             entry.beat(now_ns);
             self.sample_cpu(entry);
             let claim = Claim { index, level: 0, cpu: entry.cpu() };
-            let alone = standing(claim, space.table.claims(index, now_ns)) == Standing::Alone;
+            let alone = rank_of(claim, space.table.claims(index, now_ns)) == Rank::Alone;
             listing.contested.store(!alone, Ordering::Relaxed);
         }
         entry.want(level);
@@ -147,7 +147,7 @@ impl Masked<'_> {
         let bound_ns = self.shared().limits.aside_max_ns;
         let mut patience = listing.patience.get();
         let outranked = |claim: Claim, now_ns| {
-            standing(claim, space.table.claims(index, now_ns)) == Standing::Outranked
+            rank_of(claim, space.table.claims(index, now_ns)) == Rank::Outranked
         };
         let mut rested = false;
         while let Some(level) = self.wanted() {
@@ -225,7 +225,7 @@ impl Vp {
             entry.move_to(cpu);
             listing.restless.set(false);
         }
-        standing == Standing::Outranked || moves.is_some()
+        rank == Rank::Outranked || moves.is_some()
     }
 
     /// Called when a microprocess has run for a slice, since the host may have moved the thread.

@@ -7,7 +7,7 @@ use super::table::Claim;
 
 /// The rank of a virtual processor among those that want its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Rank {
     /// No other one wants the CPU.
     Alone,
     /// Others want it, but none is more urgent: the host divides it among them.
@@ -16,16 +16,16 @@ pub(super) enum Standing {
     Outranked,
 }
 
-/// The standing of `own` among `others`.
-pub(super) fn standing(own: Claim, others: impl Iterator<Item = Claim>) -> Standing {
-    let mut standing = Standing::Alone;
+/// The rank of `own` among `others`.
+pub(super) fn rank_of(own: Claim, others: impl Iterator<Item = Claim>) -> Rank {
+    let mut rank = Rank::Alone;
     for other in others.filter(|other| other.cpu == own.cpu) {
         if other.level > own.level {
-            return Standing::Outranked;
+            return Rank::Outranked;
         }
-        standing = Standing::Among;
+        rank = Rank::Among;
     }
-    standing
+    rank
 }
 
 /// The CPU to which a virtual processor should move, if any: the first `allowed` one that none

@@ -12,8 +12,8 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 
 use super::{Moment, What, identity};
+use crate::processor::published::PublishedName;
 use crate::processor::record::{Name, Record};
-use crate::processor::shown::ShownName;
 
 /// How many moments are kept for each virtual processor.
 const CAPACITY: usize = 1 << 16;
@@ -23,7 +23,7 @@ struct Slot {
     at_ns: AtomicU64,
     id: AtomicU64,
     what: AtomicU64,
-    name: ShownName,
+    name: PublishedName,
 }
 
 /// A ring of moments.
@@ -38,7 +38,7 @@ impl Ring {
             at_ns: AtomicU64::new(0),
             id: AtomicU64::new(0),
             what: AtomicU64::new(0),
-            name: ShownName::new(),
+            name: PublishedName::new(),
         };
         Self { written: AtomicU64::new(0), slots: (0..capacity).map(slot).collect() }
     }

@@ -80,7 +80,8 @@ impl Own {
     }
 }
 
-/// Proof that the calling kernel thread holds a virtual processor, with events masked; dereferences to it.
+/// Proof that the calling kernel thread holds a virtual processor, with events masked; dereferences
+/// to it.
 #[derive(Clone, Copy)]
 pub(crate) struct Masked<'section> {
     vp: &'static Vp,

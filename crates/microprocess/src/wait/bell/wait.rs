@@ -9,7 +9,7 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
 use crate::data::deadline::Deadline;
-use crate::processor::bell::{Afterwards, Awaited, Hall, Peer, announce, hall};
+use crate::processor::bell::{AfterWait, Awaited, BellPages, Peer, announce, pages};
 use crate::processor::inherit::{Ranked, Ranking};
 use crate::processor::record::{Kind, Reason, Record};
 use crate::processor::vp::{Masked, attention};
@@ -52,9 +52,9 @@ impl Wait<'_> {
     /// # Panics
     /// The caller is not a microprocess.
     pub fn run(&self, limit: Option<Duration>) -> io::Result<Option<u32>> {
-        let hall = hall()?;
+        let pages = pages()?;
         let deadline = limit.and_then(Deadline::after);
-        let node = Awaited::new(self.word, self.over, current(), Afterwards::Ends);
+        let node = Awaited::new(self.word, self.over, current(), AfterWait::Ends);
         node.expect(self.expected, self.from, self.woken);
         let ranked = Ranked { by: self };
         await_change(&node, deadline, || {
@@ -63,8 +63,8 @@ impl Wait<'_> {
                 self.tell(me);
                 me.begin_ranked(&ranked);
             };
-            let cause = park_once(&node, hall, deadline, self.announced, listen);
-            node.who().end_ranked();
+            let cause = park_once(&node, pages, deadline, self.announced, listen);
+            node.record().end_ranked();
             cause
         })
     }
@@ -77,8 +77,8 @@ impl Wait<'_> {
 }
 
 impl Ranking for Wait<'_> {
-    fn rank_anew(&self, who: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
-        if let Some((peer, bell)) = self.from.filter(|_| self.tell(who)) {
+    fn rank_anew(&self, record: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
+        if let Some((peer, bell)) = self.from.filter(|_| self.tell(record)) {
             // If the peer is awake, it notices the new level within a millisecond.
             peer.ring(bell);
         }
@@ -146,7 +146,7 @@ impl Post<'_> {
     /// # Panics
     /// The caller is not a microprocess, or `body` panics.
     pub fn keep<R>(words: &Words<'_>, peer: &Peer, body: impl FnOnce(&Post<'_>) -> R) -> R {
-        let follows = Afterwards::Follows(words.level);
+        let follows = AfterWait::Follows(words.level);
         let node = Awaited::new(words.word, Some(words.over), current(), follows);
         // Dropped however `body` ends, which removes the node from the lists.
         body(&Post { node, words, peer })
@@ -162,15 +162,15 @@ impl Post<'_> {
     /// The caller is not the microprocess that called [`keep`](Self::keep).
     pub fn wait(&self, expected: u32, bell: u32) -> io::Result<Option<u32>> {
         assert!(
-            ptr::eq(self.node.who(), current()),
+            ptr::eq(self.node.record(), current()),
             "only the microprocess that called `keep` may wait at the post"
         );
-        let hall = hall()?;
+        let pages = pages()?;
         self.node.expect(expected, Some((self.peer, bell)), false);
         let mut parked = false;
         let changed = await_change(&self.node, None, || {
             parked = true;
-            park_once(&self.node, hall, None, self.words.announced, |_| {})
+            park_once(&self.node, pages, None, self.words.announced, |_| {})
         });
         let section = mask();
         if !parked {
@@ -223,14 +223,14 @@ fn await_change(
 /// wait ended.
 fn park_once(
     node: &Awaited,
-    hall: &'static Hall,
+    pages: &'static BellPages,
     deadline: Option<Deadline>,
     announced: &AtomicU32,
     listen: impl FnOnce(Masked<'_>),
 ) -> Result<WakeCause, Errno> {
     let section = mask_at_point();
     let vp = section.masked();
-    let Some(bell) = vp.bell.number(hall) else {
+    let Some(bell) = vp.bell.number(pages) else {
         section.leave();
         return Err(Errno::BUSY);
     };

@@ -30,12 +30,12 @@ struct OwnedWait<'a, S> {
 }
 
 impl<S: Owned> Source for OwnedWait<'_, S> {
-    fn try_pass_on(&self, who: &'static Record, vp: Masked<'_>) -> PassedOn {
+    fn try_pass_on(&self, record: &'static Record, vp: Masked<'_>) -> PassedOn {
         let entered = self.object.try_enter();
         // Inside the guard the wait cannot end, so its frame and the lock stay alive.
-        who.release_inheritance();
+        record.release_inheritance();
         let Some(mut state) = entered else { return PassedOn::Busy };
-        let level = who.effective_level();
+        let level = record.effective_level();
         if self.waiter.priority() == level {
             return PassedOn::To(None);
         }
@@ -80,7 +80,7 @@ fn give_up<S: Owned>(object: &Guarded<S>, waiter: &Waiter) {
     let section = mask();
     let mut state = object.enter();
     state.waiters().remove(waiter);
-    waiter.who().0.end_wait();
+    waiter.microprocess().0.end_wait();
     let lowered = state.settle(section.masked());
     drop(state);
     if let Some(owner) = lowered {

@@ -219,7 +219,7 @@ impl RawMutex {
         count_less(caller);
         let is_owed = state.is_owed(caller);
         let first = state.waiters.pop();
-        let heir = first.as_ref().map(Claimed::who);
+        let heir = first.as_ref().map(Claimed::microprocess);
         if let Some(heir) = heir {
             heir.0.end_wait();
         }

@@ -86,10 +86,10 @@ impl State {
         !self.writer && (access == Access::Read || self.readers == 0)
     }
 
-    fn enter(&mut self, access: Access, who: Option<MicroprocessRef>) {
+    fn enter(&mut self, access: Access, microprocess: Option<MicroprocessRef>) {
         match access {
             Access::Read => self.readers += 1,
-            Access::Write => (self.writer, self.owner) = (true, who),
+            Access::Write => (self.writer, self.owner) = (true, microprocess),
         }
     }
 
@@ -97,10 +97,10 @@ impl State {
     fn enter_before_others(
         &mut self,
         access: Access,
-        who: Option<MicroprocessRef>,
+        microprocess: Option<MicroprocessRef>,
         vp: Masked<'_>,
     ) {
-        self.enter(access, who);
+        self.enter(access, microprocess);
         if !self.waiters.is_empty() {
             self.admit_waiters(vp);
         }
@@ -129,7 +129,7 @@ impl State {
             && self.compatible(access)
             && let Some(first) = self.pop()
         {
-            self.enter(access, Some(first.who()));
+            self.enter(access, Some(first.microprocess()));
             first.wake(vp, Outcome::Granted);
         }
         // A waiter that enters waits for nothing, so the chain of waits ends here.
@@ -137,7 +137,7 @@ impl State {
     }
 
     fn pop(&mut self) -> Option<Claimed> {
-        self.waiters.pop().inspect(|first| first.who().0.end_wait())
+        self.waiters.pop().inspect(|first| first.microprocess().0.end_wait())
     }
 
     /// Serves the waiters after `caller` has left.

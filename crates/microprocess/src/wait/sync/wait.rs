@@ -51,7 +51,7 @@ pub(crate) enum Outcome {
 /// A microprocess in a queue.
 pub(crate) struct Waiter {
     pub(super) links: UnsafeCell<Links>,
-    who: MicroprocessRef,
+    microprocess: MicroprocessRef,
     /// Changed while it is in no queue, or by the thread that dequeues it and queues it anew.
     priority: Cell<u8>,
     /// Distinguishes kinds of waiters in one queue. For an arm of a select: its index.
@@ -71,19 +71,19 @@ impl fmt::Debug for Waiter {
 }
 
 impl Waiter {
-    /// `who` as a waiter in one queue, for no value.
+    /// `microprocess` as a waiter in one queue, for no value.
     #[inline]
-    pub(crate) fn new(who: MicroprocessRef, token: u32) -> Self {
-        Self::with_slot(who, token, ptr::null_mut())
+    pub(crate) fn new(microprocess: MicroprocessRef, token: u32) -> Self {
+        Self::with_slot(microprocess, token, ptr::null_mut())
     }
 
-    /// `who` as a waiter in one queue, with a place for a value.
+    /// `microprocess` as a waiter in one queue, with a place for a value.
     #[inline]
-    pub(crate) fn with_slot(who: MicroprocessRef, token: u32, slot: *mut ()) -> Self {
+    pub(crate) fn with_slot(microprocess: MicroprocessRef, token: u32, slot: *mut ()) -> Self {
         Self {
             links: Links::new(),
-            who,
-            priority: Cell::new(who.priority()),
+            microprocess,
+            priority: Cell::new(microprocess.priority()),
             token,
             episode: ptr::null(),
             slot,
@@ -114,8 +114,8 @@ impl Waiter {
     }
 
     /// The microprocess that waits.
-    pub(super) fn who(&self) -> MicroprocessRef {
-        self.who
+    pub(super) fn microprocess(&self) -> MicroprocessRef {
+        self.microprocess
     }
 
     pub(crate) fn token(&self) -> u32 {
@@ -144,7 +144,7 @@ impl Claimed {
     /// Claims `waiter`, unless another arm of its episode was faster or its runtime has stopped.
     #[inline]
     pub(super) fn claim(waiter: &Waiter) -> Option<Self> {
-        if waiter.who.is_abandoned() {
+        if waiter.microprocess.is_abandoned() {
             return None;
         }
         // SAFETY: null, or the episode of a queued waiter, which outlives the waiter's time in the
@@ -167,8 +167,8 @@ impl Claimed {
         self.waiter().slot.cast()
     }
 
-    pub(crate) fn who(&self) -> MicroprocessRef {
-        self.waiter().who
+    pub(crate) fn microprocess(&self) -> MicroprocessRef {
+        self.waiter().microprocess
     }
 
     #[cfg(test)]
@@ -179,10 +179,10 @@ impl Claimed {
     /// Ends the wait with `outcome`. Call on `vp`, before the object's guard is left.
     #[inline]
     pub(crate) fn wake(self, vp: Masked<'_>, outcome: Outcome) {
-        let who = self.who();
+        let microprocess = self.microprocess();
         self.waiter().outcome.set(outcome);
         if self.parked {
-            make_runnable_from(vp, who);
+            make_runnable_from(vp, microprocess);
         }
     }
 }
@@ -223,12 +223,12 @@ pub(crate) fn wait_after<S>(
     once_queued();
     let place = InQueue { object, waiter, queue: &queue };
     let ranked = Ranked { by: &place };
-    waiter.who.0.begin_ranked(&ranked);
+    waiter.microprocess.0.begin_ranked(&ranked);
     let cause = match deadline {
         None => guard.park(reason),
         Some(deadline) => guard.park_until(deadline, reason),
     };
-    waiter.who.0.end_ranked();
+    waiter.microprocess.0.end_ranked();
     if cause == WakeCause::TimedOut {
         queue(&mut object.enter()).remove(waiter);
     }
@@ -243,9 +243,9 @@ struct InQueue<'a, S, Q> {
 }
 
 impl<S, Q: Fn(&mut S) -> &mut WaitQueue> Ranking for InQueue<'_, S, Q> {
-    fn rank_anew(&self, who: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
+    fn rank_anew(&self, record: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
         let mut state = self.object.enter();
-        (self.queue)(&mut state).rank_anew(self.waiter, who.effective_level());
+        (self.queue)(&mut state).rank_anew(self.waiter, record.effective_level());
         None
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::{Strategy, proptest};
 
-use super::{GRACE_NS, Patience, Standing, better_cpu, standing};
+use super::{GRACE_NS, Patience, Rank, better_cpu, rank_of};
 use crate::processor::space::table::Claim;
 
 fn claims() -> impl Strategy<Value = Vec<Claim>> {
@@ -18,11 +18,11 @@ proptest! {
             let others = || all.iter().copied().filter(|other| other.index != own.index);
             let on_cpu: Vec<u8> = others().filter(|other| other.cpu == own.cpu).map(|other| other.level).collect();
             let expected = match on_cpu.iter().max() {
-                None => Standing::Alone,
-                Some(&most) if most > own.level => Standing::Outranked,
-                Some(_) => Standing::Among,
+                None => Rank::Alone,
+                Some(&most) if most > own.level => Rank::Outranked,
+                Some(_) => Rank::Among,
             };
-            assert_eq!(standing(own, others()), expected);
+            assert_eq!(rank_of(own, others()), expected);
         }
     }
 

@@ -43,9 +43,9 @@ one_byte!(State);
 one_byte!(Kind);
 
 /// A value of a one-byte enumeration.
-pub(crate) struct Shown<T>(AtomicU8, PhantomData<T>);
+pub(crate) struct Published<T>(AtomicU8, PhantomData<T>);
 
-impl<T: OneByte> Shown<T> {
+impl<T: OneByte> Published<T> {
     pub(crate) const fn new(value: T) -> Self
     where
         T: Copy,
@@ -68,17 +68,17 @@ impl<T: OneByte> Shown<T> {
 }
 
 /// What a microprocess waits for. A reader may see the kind of one wait with the object of another.
-pub(crate) struct ShownReason {
-    kind: Shown<Kind>,
+pub(crate) struct PublishedReason {
+    kind: Published<Kind>,
     object: AtomicUsize,
 }
 
-impl ShownReason {
+impl PublishedReason {
     pub(crate) const KIND_OFFSET: usize = mem::offset_of!(Self, kind);
     pub(crate) const OBJECT_OFFSET: usize = mem::offset_of!(Self, object);
 
     pub(crate) const fn new() -> Self {
-        Self { kind: Shown::new(Kind::Nothing), object: AtomicUsize::new(0) }
+        Self { kind: Published::new(Kind::Nothing), object: AtomicUsize::new(0) }
     }
 
     #[inline(always)]
@@ -97,9 +97,9 @@ impl ShownReason {
 const NAME_WORDS: usize = (NAME_BYTES_MAX + 1) / 8;
 
 /// The name of a microprocess.
-pub(crate) struct ShownName([AtomicU64; NAME_WORDS]);
+pub(crate) struct PublishedName([AtomicU64; NAME_WORDS]);
 
-impl ShownName {
+impl PublishedName {
     pub(crate) const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; NAME_WORDS])
     }

@@ -81,14 +81,14 @@ pub(crate) fn cpu_of(vp: &Vp) -> usize {
 
 /// The bell pages of this process.
 #[derive(Debug)]
-pub(crate) struct Hall {
+pub(crate) struct BellPages {
     shown: SealedMemory,
     open: SealedMemory,
     /// One bit for each bell that is in use.
     taken: AtomicU64,
 }
 
-impl Hall {
+impl BellPages {
     pub(super) fn new() -> Result<Self, Errno> {
         let shown = SealedMemory::new(BYTES, Writers::Maker)?;
         let open = SealedMemory::new(BYTES, Writers::All)?;
@@ -168,14 +168,14 @@ fn show(place: &AtomicU32, value: u32) {
 
 /// The bell pages of another process.
 #[derive(Debug)]
-pub(super) struct PeerHall {
+pub(super) struct PeerPages {
     shown: SealedMemory,
     open: SealedMemory,
     /// The process number.
     process: u32,
 }
 
-impl PeerHall {
+impl PeerPages {
     pub(super) fn receive(shown: OwnedFd, open: OwnedFd, process: u32) -> Result<Self, Errno> {
         let shown = SealedMemory::receive(shown, BYTES, Use::Read)?;
         let open = SealedMemory::receive(open, BYTES, Use::ReadWrite)?;

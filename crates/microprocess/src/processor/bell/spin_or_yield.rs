@@ -8,8 +8,8 @@
 //! | nowhere: it is parked | sleep |
 //!
 //! The hand-over is `sched_yield`. It is cheaper than two sleeps and two wakes, but other threads
-//! that want the core also run. After a hand-over that took long, the next [`SHY`] ones are
-//! skipped: the holder sleeps, and the host's scheduler makes up for that.
+//! that want the core also run. After a hand-over that took long, the next [`HAND_OVERS_SKIPPED`]
+//! ones are skipped: the holder sleeps, and the host's scheduler makes up for that.
 
 use core::hint::spin_loop;
 
@@ -18,7 +18,7 @@ use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::yield_to_host;
 
 use super::Bell;
-use super::hall::{Standing, cpu_of};
+use super::pages::{Standing, cpu_of};
 use crate::processor::kernel_thread::KernelThread;
 use crate::processor::vp::Masked;
 
@@ -31,7 +31,7 @@ const YIELDS_MAX: u32 = 4;
 /// If a hand-over took longer, other threads used the core.
 const YIELD_LONG_NS: u64 = 200_000;
 /// How many hand-overs are skipped after one that took long.
-const SHY: u32 = 256;
+const HAND_OVERS_SKIPPED: u32 = 256;
 
 /// A way to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ fn way(standing: Standing, woken: bool, cpu: usize) -> Way {
 /// Waits briefly for the awaited words of `vp` if that is likely to pay. Returns whether there is a
 /// microprocess to run or an attention bit to serve. Call as the holder, with events masked and an
 /// empty queue.
-pub(crate) fn linger(vp: Masked<'_>) -> bool {
+pub(crate) fn spin_or_yield(vp: Masked<'_>) -> bool {
     let bell = &vp.bell;
     if !bell.awaits() {
         return false;
@@ -62,12 +62,12 @@ pub(crate) fn linger(vp: Masked<'_>) -> bool {
     if bell.look(vp) {
         return true;
     }
-    let Some((hall, number)) = bell.hung() else { return false };
+    let Some((pages, number)) = bell.shown_at() else { return false };
     let cpu = cpu_of(&vp);
     let now = || bell.awaiting.latest(|peer, there, woken| way(peer.standing(there), woken, cpu));
-    hall.show_cpu(number, cpu);
+    pages.show_cpu(number, cpu);
     // The first holder of a virtual processor had no thread number yet when it received it.
-    hall.show_holder(number, KernelThread::current().id());
+    pages.show_holder(number, KernelThread::current().id());
     match now() {
         Some(Way::Spin) => spin(vp),
         Some(Way::HandOver) => hand_over(vp, || now() == Some(Way::HandOver)),
@@ -96,7 +96,7 @@ fn spin(vp: Masked<'_>) -> bool {
 }
 
 fn hand_over(vp: Masked<'_>, worth_it: impl Fn() -> bool) -> bool {
-    if vp.bell.is_shy() {
+    if vp.bell.skips_hand_over() {
         return false;
     }
     let begin_ns = monotonic_ns();
@@ -116,16 +116,16 @@ fn hand_over(vp: Masked<'_>, worth_it: impl Fn() -> bool) -> bool {
 
 impl Bell {
     /// Whether to skip this hand-over. Counts the skip.
-    fn is_shy(&self) -> bool {
-        let left = self.shy.load(Ordering::Relaxed);
-        self.shy.store(left.saturating_sub(1), Ordering::Relaxed);
+    fn skips_hand_over(&self) -> bool {
+        let left = self.hand_overs_to_skip.load(Ordering::Relaxed);
+        self.hand_overs_to_skip.store(left.saturating_sub(1), Ordering::Relaxed);
         left > 0
     }
 
     /// Decides from the duration of a hand-over whether to skip the next ones.
     fn judge(&self, took_ns: u64) {
         if took_ns > YIELD_LONG_NS {
-            self.shy.store(SHY, Ordering::Relaxed);
+            self.hand_overs_to_skip.store(HAND_OVERS_SKIPPED, Ordering::Relaxed);
         }
     }
 }
