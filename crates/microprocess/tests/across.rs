@@ -36,8 +36,8 @@ struct Spinner {
 /// Rounds that take many time slices, some 50 ms. In that time the host lets every process run that
 /// wants to.
 const MUCH: u64 = 10_000_000;
-/// The bound for standing aside where a process must not starve. Many times as long as [`MUCH`]
-/// takes, also on a slow and busy machine.
+/// The longest time for which a process stands aside in tests in which it must not starve. Many
+/// times as long as [`MUCH`] takes, also on a slow and busy machine.
 const ASIDE_MAX_MS: u64 = 1_000;
 
 /// What a spinner has counted.

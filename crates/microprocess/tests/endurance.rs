@@ -107,8 +107,9 @@ fn descriptors_of_a_crowd_are_closed_under_load() {
                             })
                         })
                         .collect();
-                    // Some have been dismissed, and at most a few of those are not joined yet: each
-                    // has a descriptor, and there are few others.
+                    // Some kernel threads have been dismissed, and at most a few of those are not
+                    // joined yet. Each thread has a descriptor, and there are few other
+                    // descriptors.
                     let most = kernel_threads();
                     while kernel_threads() > most - 20 || descriptors() > kernel_threads() + 20 {
                         sleep(Duration::from_millis(5));

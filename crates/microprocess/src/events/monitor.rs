@@ -181,7 +181,7 @@ pub(crate) fn run(shared: &'static Shared) {
     let mut calls = Calls::default();
     loop {
         monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
-        // Cleared before the check of anything that a request may announce.
+        // Cleared before the checks, so that a request during them is not lost.
         monitor.word.store(0, Ordering::SeqCst);
         if shared.stopping.load(Ordering::SeqCst) {
             return;

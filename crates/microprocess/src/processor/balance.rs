@@ -77,7 +77,8 @@ impl Trials {
         begins
     }
 
-    /// Called while no virtual processor is idle: a trial that has lasted counts as a success.
+    /// Called while no virtual processor is idle. If the present trial has lasted long enough, it
+    /// counts as a success.
     pub(crate) fn go_on(&mut self, now_ns: u64) {
         if now_ns >= self.begun_ns + TRIAL_NS {
             self.failures = 0;

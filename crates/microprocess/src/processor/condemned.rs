@@ -1,14 +1,14 @@
-//! A killed microprocess in a loop that never calls the runtime: when to give up waiting for its
-//! next kill point. The pure part.
+//! Decides when to abandon a killed microprocess that runs a loop without calls of the runtime. The
+//! pure part.
 //!
 //! Code that was interrupted at an arbitrary instruction cannot be unwound. It may be inside the
 //! allocator, and the compiler provides no unwinding out of instructions that do not panic. So the
 //! loop keeps running, slice by slice, until its next call of the runtime.
 //!
-//! The loop is taken to have no such call if [`STRIKES_MAX`] slices in a row end with the same
-//! stack pointer and with the program counter in the program itself. Shared libraries do not count,
-//! since the allocator and the C library hold their locks there. Such a microprocess is abandoned
-//! where it stands. Its destructors do not run, and its locks stay held.
+//! The loop counts as one without calls if [`STRIKES_MAX`] slices in a row end in the same way: the
+//! stack pointer is the same, and the program counter is in the program itself. Shared libraries do
+//! not count, since the allocator and the C library hold their locks there. Such a microprocess is
+//! abandoned where it stands. Its destructors do not run, and its locks stay held.
 
 use std::fs;
 use std::sync::OnceLock;

@@ -80,7 +80,7 @@ pub(crate) enum State {
     Parked,
     /// Its kernel thread sleeps in the kernel, or has woken and not called the runtime since.
     Blocked,
-    /// Runnable except for a suspend order; in no queue.
+    /// Suspended by an order; would be runnable otherwise. In no queue.
     Suspended,
     /// It has ended; the slot waits for its handle.
     Finished,

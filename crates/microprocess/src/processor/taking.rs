@@ -10,10 +10,10 @@
 //! ```
 //! Suppose the holder had entered a section, or begun a restartable sequence, before it saw the
 //! claim. As long as it has not left it, the mask is set or the pc is in the sequence, and the
-//! check finds that. Whatever the holder does after the check begins by reading the claim. The
-//! kernel reports the state only of a thread that is off the CPU, under the lock of its run queue.
-//! So the thread's earlier stores are visible to the taker, and the claim will be visible to the
-//! thread.
+//! check finds that. After the check, the holder begins every section and every sequence by reading
+//! the claim. The kernel reports the state only of a thread that is off the CPU, under the lock of
+//! its run queue. So the thread's earlier stores are visible to the taker, and the claim will be
+//! visible to the thread.
 //!
 //! A claim delays a holder that runs, so monitor and watchers also check before they claim. A
 //! thread that returns from the kernel claims at once: it runs on the holder's core, so the holder

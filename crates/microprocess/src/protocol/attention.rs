@@ -50,7 +50,7 @@ pub(crate) const GATHER: u32 = 1 << 9;
 /// Another virtual processor is idle, and the running microprocess runs for long: move work to the
 /// idle one.
 pub(crate) const SPREAD: u32 = 1 << 10;
-/// The holder of another virtual processor uses this one's data, whose own holder sleeps.
+/// The own holder sleeps, and the holder of another virtual processor uses this one's data.
 pub(crate) const CLAIMED: u32 = 1 << 29;
 /// The holder stands aside for a more urgent process.
 pub(crate) const ASIDE: u32 = 1 << 30;

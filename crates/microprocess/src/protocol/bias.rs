@@ -2,9 +2,9 @@
 //! taken.
 //!
 //! Masking events excludes everything else on the same virtual processor, so locks are needed only
-//! against other virtual processors. While only one of the whole process is awake, a lock is just a
-//! load and a branch. The second one to wake *revokes* the bias before it touches anything. The
-//! last but one to fall asleep restores it.
+//! against other virtual processors. While only one virtual processor of the whole process is
+//! awake, a lock is just a load and a branch. The second one to wake *revokes* the bias before it
+//! touches anything. The last but one to fall asleep restores it.
 //!
 //! ```text
 //!   awake:  0 ── enter ──► 1 ── enter: revoke, settle ──► 2, 3, …        biased: a section begins with a load
@@ -12,8 +12,8 @@
 //! ```
 //! To revoke is a store, then a memory barrier in all threads of the process, then a wait for every
 //! section that began before. A section sets its mask first and reads the bias afterwards. So after
-//! the barrier, either its mask is seen or it sees the store. A thread that enters sections needs
-//! no barrier of its own.
+//! the barrier, either the revoking thread sees the section's mask, or the section sees the store.
+//! A thread that enters sections needs no barrier of its own.
 //!
 //! The sections of a kernel thread outside any runtime cannot be waited for. The first such thread
 //! revokes the bias for good.

@@ -131,8 +131,8 @@ impl<P: 'static> Hold<P> {
         seen
     }
 
-    /// Begins to take `vp` from this thread, which seems to sleep; returns whether the claim is
-    /// there.
+    /// Claims `vp`, if this thread, which seems to sleep, holds it; returns whether the claim is
+    /// set.
     pub(crate) fn claim(&self, vp: &'static P) -> bool {
         let held = ptr::from_ref(vp).cast_mut();
         self.vp.compare_exchange(held, claimed(), Ordering::SeqCst, Ordering::Relaxed).is_ok()

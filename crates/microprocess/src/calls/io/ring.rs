@@ -17,7 +17,7 @@ pub(super) fn take() -> Option<&'static Port> {
 /// It is the address of a [`Pending`] that stays valid until it has its result.
 unsafe fn complete(user_data: u64, result: i32) {
     let pending = core::ptr::with_exposed_provenance::<Pending>(user_data as usize);
-    // SAFETY: the caller's promise; it receives its result here.
+    // SAFETY: the caller promises a valid `Pending`, which receives its result here.
     unsafe { (*pending).complete(result) };
 }
 

@@ -1,5 +1,5 @@
-//! Blocked, reported by the host: a sentinel that reads memory, and a watcher for when the sentinel
-//! gets no turn.
+//! The event Blocked with the BPF source: a sentinel reads the holder's view in memory, and a
+//! watcher serves if the sentinel gets no turn.
 //!
 //! The sentinel is the faster of the two: the host switches to it when the holder stops, and its
 //! check costs no system call. But it is of the lowest class, and waits for its turn on a core that

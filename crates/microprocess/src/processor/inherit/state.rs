@@ -56,7 +56,8 @@ impl Inheritance {
         self.level.load(Ordering::SeqCst)
     }
 
-    /// Clears everything. The donors are gone, or will not look again.
+    /// Clears everything for a new microprocess. The donors of the former one have ended, or no
+    /// longer use the record.
     pub(crate) fn forget(&self) {
         self.level.store(0, Ordering::Relaxed);
         self.joiner.set(0);

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Other processes of the user may write anything anywhere. Numbers are therefore checked as they
-//! are read ([`Table::claims`]), every loop is bounded by [`ENTRIES_MAX`], and every sleep on a
+//! are read ([`Table::claims`]). Every loop is bounded by [`ENTRIES_MAX`], and every sleep on a
 //! word of the table is bounded in time.
 #![expect(unsafe_code, reason = "atomic words in a shared mapping")]
 

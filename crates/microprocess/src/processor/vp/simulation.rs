@@ -575,8 +575,8 @@ fn random_events_lose_no_microprocess_and_keep_the_order() {
     }
 }
 
-/// A mutant: a model in which a lead has another price. The model must then differ from the real
-/// order, for either kind of sleep.
+/// A mutant: a model in which a lead has another price. Its order must then differ from the real
+/// one, for either kind of sleep.
 #[test]
 fn a_lead_at_another_price_is_caught() {
     for price in [0, 1, 3] {

@@ -1,5 +1,5 @@
-//! A microprocess that lowers its own priority while another waits for it runs at that one's level
-//! from then on, even if the waiter was less urgent before.
+//! A microprocess lowers its own priority while another one waits for it. From then on it runs at
+//! the waiter's level, even if the waiter was less urgent before.
 
 use core::time::Duration;
 use std::sync::Arc;
