@@ -1,4 +1,5 @@
-//! File systems in memory (`tmpfs`) of limited size, which no path leads to: a descriptor is the only way in.
+//! File systems in memory (`tmpfs`) of limited size, which have no path: they are reached only
+//! through a descriptor.
 #![expect(unsafe_code, reason = "system calls on strings")]
 
 use core::ffi::CStr;
@@ -20,23 +21,25 @@ const MOUNT_CLOSED_BY_EXECUTION: usize = 1;
 /// `MOUNT_ATTR_NOSUID` and `MOUNT_ATTR_NODEV`
 const WITHOUT_PRIVILEGES: usize = 0x2 | 0x4;
 
-/// How much a file system may hold.
+/// The size limits of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Most bytes of all files together, rounded up to whole pages. Not 0, which the kernel takes for no limit.
+    /// The most bytes of all files together, rounded up to whole pages. Not 0, which would mean no
+    /// limit to the kernel.
     pub bytes_max: u64,
-    /// Most files and directories, the root included. Not 0.
+    /// The most files and directories, including the root. Not 0.
     pub files_max: u64,
 }
 
-/// Makes one: its root directory, which the calling user owns and nobody else may enter. It lives as long as
-/// the root, or anything in it, is open or mapped. Not inherited by programs that are executed.
+/// Makes a file system and returns its root directory, which only the calling user may enter. It
+/// lives as long as the root, or anything in it, is open or mapped. Programs that are executed do
+/// not inherit the descriptor.
 ///
 /// Beyond its size, `write` fails with `NOSPC`, and a store to a mapped page is a `SIGBUS`.
 ///
 /// # Errors
-/// `INVAL`: a size of 0. `PERM`: the process may not mount; see [`enter_namespaces`]. `NOSYS`: before Linux 5.2.
-/// Injected ones.
+/// `INVAL`: a size of 0. `PERM`: the process may not mount; see [`enter_namespaces`]. `NOSYS`:
+/// before Linux 5.2. Injected ones.
 pub fn make(size: Size) -> Result<OwnedFd, Errno> {
     fault::check(Call::Open)?;
     if size.bytes_max == 0 || size.files_max == 0 {
@@ -46,21 +49,21 @@ pub fn make(size: Size) -> Result<OwnedFd, Errno> {
     set(context.as_fd(), c"size", size.bytes_max.to_string())?;
     set(context.as_fd(), c"nr_inodes", size.files_max.to_string())?;
     set(context.as_fd(), c"mode", "0700".to_owned())?;
-    // SAFETY: takes numbers.
+    // SAFETY: passes numbers.
     unsafe { call(libc::SYS_fsconfig, [context.as_raw_fd() as usize, CREATE, 0, 0, 0]) }?;
     let arguments = [context.as_raw_fd() as usize, MOUNT_CLOSED_BY_EXECUTION, WITHOUT_PRIVILEGES];
-    // SAFETY: takes numbers.
+    // SAFETY: passes numbers.
     let root = unsafe { call(libc::SYS_fsmount, arguments) }?;
-    // SAFETY: the kernel has just made it, for us.
+    // SAFETY: the kernel has just created it, and nothing else owns it.
     Ok(unsafe { raw::owned(root) })
 }
 
-/// A file system that is being described.
+/// The context of a new file system, which is being configured.
 fn open_context() -> Result<OwnedFd, Errno> {
     let kind = c"tmpfs".as_ptr().addr();
     // SAFETY: the kernel reads a string that ends with 0.
     let context = unsafe { call(libc::SYS_fsopen, [kind, OPEN_CLOSED_BY_EXECUTION]) }?;
-    // SAFETY: the kernel has just made it, for us.
+    // SAFETY: the kernel has just created it, and nothing else owns it.
     Ok(unsafe { raw::owned(context) })
 }
 
@@ -72,20 +75,20 @@ fn set(context: BorrowedFd<'_>, key: &CStr, value: String) -> Result<(), Errno> 
     unsafe { call(libc::SYS_fsconfig, arguments) }.map(drop)
 }
 
-/// Puts the calling process into a user namespace of its own, in which it has all capabilities, and a mount
-/// namespace. Its user and its group stay what they are. There is no way back.
+/// Moves the calling process into a new user namespace, in which it has all capabilities, and into
+/// a new mount namespace. Its user and its group do not change. The process cannot return.
 ///
 /// # Errors
-/// `INVAL`: the process has other kernel threads. `PERM`, `NOSPC`, `ACCES`: the host lets its users make no
-/// namespaces, or no more of them. Injected ones.
+/// `INVAL`: the process has other kernel threads. `PERM`, `NOSPC`, `ACCES`: the host does not
+/// permit its users namespaces, or not so many. Injected ones.
 pub fn enter_namespaces() -> Result<(), Errno> {
     fault::check(Call::Open)?;
-    // SAFETY: takes nothing.
+    // SAFETY: has no arguments.
     let user = unsafe { libc::geteuid() };
-    // SAFETY: takes nothing.
+    // SAFETY: has no arguments.
     let group = unsafe { libc::getegid() };
     let flags = (libc::CLONE_NEWUSER | libc::CLONE_NEWNS) as usize;
-    // SAFETY: takes numbers.
+    // SAFETY: passes numbers.
     unsafe { call(libc::SYS_unshare, [flags]) }?;
     let write = |path: &str, text: &str| {
         std::fs::write(path, text)
@@ -105,12 +108,12 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn it_holds_what_it_may_and_no_more() {
+    fn file_system_holds_its_limits_and_no_more() {
         const BYTES: usize = 1 << 20;
         let root = match make(Size { bytes_max: BYTES as u64, files_max: 4 }) {
             Err(errno) => {
                 let why = format!("this user may not mount: {errno}");
-                return crate::skip::skip("it_holds_what_it_may_and_no_more", &why);
+                return crate::skip::skip("file_system_holds_its_limits_and_no_more", &why);
             }
             Ok(root) => root,
         };
