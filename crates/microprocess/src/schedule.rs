@@ -65,7 +65,8 @@ pub(crate) fn mask() -> Section {
     Section { vp, outermost, not_send: PhantomData }
 }
 
-/// An outermost [`Section`] of a microprocess without orders, in which nothing may suspend.
+/// An outermost [`Section`] of a microprocess without orders, for short operations that make no
+/// further calls.
 #[derive(Debug)]
 pub(crate) struct QuickSection {
     thread: &'static KernelThread,
@@ -207,7 +208,7 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     let home = record.home();
     // A microprocess with orders goes by way of the base, which acts on them.
     if !record.orders.is_any() && record.destination().is_none() && taking::take_for(home, thread) {
-        return go_on(thread, home, record);
+        return continue_on(thread, home, record);
     }
     queue_up(thread, record)
 }
@@ -223,7 +224,7 @@ pub(crate) fn queue_up(thread: &'static KernelThread, record: &'static Record) -
 }
 
 /// Runs `me` on `vp`, which its thread has taken: at once, or after those that go first.
-fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) -> &'static Vp {
+fn continue_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) -> &'static Vp {
     // SAFETY: the thread has just taken it, with events masked.
     let vp = unsafe { Masked::assume(vp) };
     thread.strand(false);

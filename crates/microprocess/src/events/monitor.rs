@@ -58,7 +58,7 @@ impl Calls {
 
     /// Runs `call`, if it is time, to interrupt them all; `call` returns whether any is left.
     /// Returns when to come back.
-    fn go_on(&mut self, now_ns: u64, call: impl FnOnce() -> bool) -> u64 {
+    fn run_due(&mut self, now_ns: u64, call: impl FnOnce() -> bool) -> u64 {
         if let Some((next_ns, wait_ns)) = self.next
             && next_ns <= now_ns
         {
@@ -194,7 +194,7 @@ pub(crate) fn run(shared: &'static Shared) {
         if monitor.calls.swap(false, Ordering::SeqCst) {
             calls.begin(now_ns);
         }
-        let mut next_ns = calls.go_on(now_ns, || shared.call_back_again());
+        let mut next_ns = calls.run_due(now_ns, || shared.call_back_again());
         for (vp, watch) in shared.vps().iter().zip(&mut watches) {
             next_ns = next_ns.min(look_after(vp, watch, now_ns, longest_ns));
             next_ns = next_ns.min(spread(vp, &mut watch.pace, now_ns, &mut trials));
@@ -281,7 +281,7 @@ fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) ->
     if is_alone && !vp.rests() {
         *pace = Pace::default();
         vp.let_offer(true);
-        trials.go_on(now_ns);
+        trials.confirm(now_ns);
         return NEVER_NS;
     }
     let (asked, ignored_until_ns) = pace.admit(now_ns, vp.has_offered());

@@ -79,7 +79,7 @@ impl Trials {
 
     /// Called while no virtual processor is idle. If the present trial has lasted long enough, it
     /// counts as a success.
-    pub(crate) fn go_on(&mut self, now_ns: u64) {
+    pub(crate) fn confirm(&mut self, now_ns: u64) {
         if now_ns >= self.begun_ns + TRIAL_NS {
             self.failures = 0;
         }
@@ -125,8 +125,8 @@ impl Pace {
     }
 
     /// Evaluates a busy virtual processor that has switched `switches` times so far. `asked`: a
-    /// microprocess began to wait there since the last look. Returns why idle ones are to be woken
-    /// for it now, if they are, and the latest time of the next look.
+    /// request was just admitted. Returns why idle ones are to be woken for it now, if they are,
+    /// and the latest time of the next look.
     pub(crate) fn look(
         &mut self,
         now_ns: u64,

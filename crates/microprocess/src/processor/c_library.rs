@@ -41,7 +41,7 @@ pub(crate) fn prepare() {
 
 /// Whether to postpone the preemption of `thread`, which was interrupted at `pc`. Call in its
 /// signal handler.
-pub(crate) fn puts_off(thread: &KernelThread, pc: usize) -> bool {
+pub(crate) fn postpones(thread: &KernelThread, pc: usize) -> bool {
     let inside = CODE.get().is_some_and(|code| code.iter().any(|range| range.contains(&pc)));
     let count = next(thread.put_offs.get(), inside);
     thread.put_offs.set(count);

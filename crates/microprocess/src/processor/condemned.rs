@@ -56,7 +56,7 @@ impl Strikes {
 
 /// Whether to abandon the killed microprocess that runs on the calling kernel thread. Call in a
 /// signal handler.
-pub(crate) fn gives_up(thread: &KernelThread, at: Interrupted) -> bool {
+pub(crate) fn abandons(thread: &KernelThread, at: Interrupted) -> bool {
     let in_program = PROGRAM.get().is_some_and(|program| program.contains(&at.pc));
     let strikes = thread.strikes.get().after(at.sp, in_program);
     thread.strikes.set(strikes);

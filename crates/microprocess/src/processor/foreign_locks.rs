@@ -23,13 +23,13 @@ pub(crate) fn holds_locks() -> bool {
 
 /// Counts a lock that the caller, a kernel thread outside any runtime, has acquired. Call before
 /// any other thread can begin to wait for the lock.
-pub(crate) fn holds_one_more() {
+pub(crate) fn count_lock() {
     OWN_LOCKS.set(OWN_LOCKS.get() + 1);
     LOCKS.fetch_add(1, Ordering::SeqCst);
 }
 
 /// Uncounts a lock that the caller has released, after its waiter was woken. Events are not masked.
-pub(crate) fn holds_one_less() {
+pub(crate) fn uncount_lock() {
     // A program that breaks the rules may release a lock that was not counted.
     if let Some(left) = OWN_LOCKS.get().checked_sub(1) {
         OWN_LOCKS.set(left);

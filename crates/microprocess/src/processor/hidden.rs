@@ -33,12 +33,12 @@ use crate::processor::record::Record;
 /// pointer `sp`.
 ///
 /// Call in a signal handler for the calling thread, or for a sleeping thread with a claim pending.
-pub(crate) fn goes_on_in_the_middle(thread: &KernelThread, record: &Record, sp: usize) -> bool {
+pub(crate) fn continues_in_a_sequence(thread: &KernelThread, record: &Record, sp: usize) -> bool {
     let Some(stacks) = thread.stacks() else { return false };
     let stack = record.stack().unwrap_or_else(|| stacks.base_range());
     let handlers = stacks.handlers_range();
     let from = if handlers.contains(&sp) {
-        if names_the_middle(sp..handlers.end) {
+        if contains_sequence_address(sp..handlers.end) {
             return true;
         }
         // One of the words that point into the stack is the stack pointer saved when the first
@@ -50,12 +50,12 @@ pub(crate) fn goes_on_in_the_middle(thread: &KernelThread, record: &Record, sp: 
     } else {
         sp
     };
-    stack.contains(&from) && names_the_middle(from..stack.end)
+    stack.contains(&from) && contains_sequence_address(from..stack.end)
 }
 
 /// Whether one of the words is an address in the middle of a sequence. Makes two comparisons for
 /// most words.
-fn names_the_middle(range: Range<usize>) -> bool {
+fn contains_sequence_address(range: Range<usize>) -> bool {
     let extent = restartable::extent();
     words(range).filter(|word| extent.contains(word)).any(restartable::is_in_the_middle)
 }

@@ -50,7 +50,7 @@ impl Masked<'_> {
         }
         record.refresh_special();
         match record.orders.due(record.state.get()) {
-            Due::GoesOn => {
+            Due::Resumes => {
                 record.state.set(State::Runnable);
                 self.queue().push(record, Arrival::Woken);
             }

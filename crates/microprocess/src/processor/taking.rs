@@ -125,7 +125,7 @@ fn take(vp: &'static Vp) -> Option<()> {
     }
     let seen = holder.take(vp, || {
         let running = vp.current.get()?;
-        sleeps(holder).filter(|at| !hidden::goes_on_in_the_middle(holder, running, at.sp))
+        sleeps(holder).filter(|at| !hidden::continues_in_a_sequence(holder, running, at.sp))
     })?;
     let record = vp.current.take().expect("a holder with events unmasked runs a microprocess");
     record.state.set(State::Blocked);

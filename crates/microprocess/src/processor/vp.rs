@@ -107,7 +107,7 @@ pub(crate) struct Vp {
     /// Kernel threads on their way into the pool.
     pub(crate) starting: AtomicU32,
     pub(crate) sentinel: Sentinel,
-    /// The index of its watcher's seat; [`NO_SEAT`] without a watcher.
+    /// The number of its watcher's seat; [`NO_SEAT`] without a watcher.
     pub(crate) seat: AtomicU32,
     /// Whether the monitor is to be called when a microprocess begins to wait here while others are
     /// idle. If not set, the monitor comes by itself.

@@ -111,8 +111,8 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
         thread.mask();
         let held = thread.held().or_else(|| thread.settle_claim());
         let running = held.and_then(|vp| vp.current.get());
-        if running.is_some_and(|me| hidden::goes_on_in_the_middle(thread, me, at.sp))
-            || c_library::puts_off(thread, at.pc)
+        if running.is_some_and(|me| hidden::continues_in_a_sequence(thread, me, at.sp))
+            || c_library::postpones(thread, at.pc)
         {
             return thread.unmask();
         }
@@ -160,7 +160,7 @@ fn act_on_orders(vp: Masked<'_>, me: &'static Record, at: Interrupted) -> bool {
         return false;
     }
     if me.orders.is_killed() {
-        if !me.always_unwinds.get() && condemned::gives_up(KernelThread::current(), at) {
+        if !me.always_unwinds.get() && condemned::abandons(KernelThread::current(), at) {
             abandon_in_place(vp, me);
         }
         return false;

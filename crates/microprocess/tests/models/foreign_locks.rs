@@ -1,9 +1,9 @@
 //! In models every thread is a microprocess.
 
-pub(crate) fn holds_one_more() {
+pub(crate) fn count_lock() {
     unreachable!("there are no kernel threads outside the runtime");
 }
 
-pub(crate) fn holds_one_less() {
+pub(crate) fn uncount_lock() {
     unreachable!("there are no kernel threads outside the runtime");
 }

@@ -141,7 +141,7 @@ impl Home {
         }
         if bits & ORDERS != 0 {
             match (self.way.due)(orders, state.get()) {
-                Due::GoesOn => self.make_runnable(),
+                Due::Resumes => self.make_runnable(),
                 Due::WaitEnds => {
                     timed_out.set(true);
                     self.make_runnable();
@@ -334,7 +334,7 @@ fn resume_that_misses_a_suspended_microprocess_is_caught() {
 
 /// Mutant: a parked microprocess continues at once when an order comes.
 fn resumes_the_parked(orders: &Orders, state: State) -> Due {
-    if state == State::Parked { Due::GoesOn } else { orders.due(state) }
+    if state == State::Parked { Due::Resumes } else { orders.due(state) }
 }
 
 #[test]

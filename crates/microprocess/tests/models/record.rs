@@ -257,9 +257,9 @@ impl MicroprocessRef {
         CURRENT.with(|record| record.set(self.0));
     }
 
-    pub(crate) fn holds_one_more(self) {}
+    pub(crate) fn count_lock(self) {}
 
-    pub(crate) fn holds_one_less(self) {}
+    pub(crate) fn uncount_lock(self) {}
 
     pub(crate) fn is_abandoned(self) -> bool {
         false

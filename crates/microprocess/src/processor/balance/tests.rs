@@ -85,9 +85,9 @@ fn a_trial_that_lasts_makes_the_next_one_come_soon() {
     }));
     let now_ns = START_NS + 19 * (TRIAL_NS << FAILURES_MAX);
     let mut failed = trials;
-    failed.go_on(now_ns + TRIAL_NS - 1);
+    failed.confirm(now_ns + TRIAL_NS - 1);
     assert!(!failed.begin(now_ns + TRIAL_NS, START_NS), "the last trial has not lasted yet");
-    trials.go_on(now_ns + TRIAL_NS);
+    trials.confirm(now_ns + TRIAL_NS);
     assert!(trials.begin(now_ns + TRIAL_NS, START_NS));
 }
 

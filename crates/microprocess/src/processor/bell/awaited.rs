@@ -30,8 +30,8 @@ pub(crate) enum AfterWait {
 
 /// Which list a node is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Nowhere,
+enum NodeState {
+    Unlinked,
     Waits,
     Serves,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Awaited {
     in_vain: Cell<u32>,
     /// The level that the waiter was last asked to take.
     followed: Cell<u8>,
-    place: Cell<Place>,
+    state: Cell<NodeState>,
     before: Cell<*const Self>,
     next: Cell<*const Self>,
 }
@@ -77,7 +77,7 @@ impl Awaited {
             woken: Cell::new(false),
             in_vain: Cell::new(0),
             followed: Cell::new(0),
-            place: Cell::new(Place::Nowhere),
+            state: Cell::new(NodeState::Unlinked),
             before: Cell::new(ptr::null()),
             next: Cell::new(ptr::null()),
         }
@@ -173,13 +173,13 @@ impl Awaited {
             self.unlink();
             self.vp.set(Some(vp.vp()));
         }
-        vp.bell.awaiting.put(self, Place::Waits);
+        vp.bell.awaiting.put(self, NodeState::Waits);
     }
 
     /// Ends the wait, whatever its outcome. Events must be masked.
     pub(crate) fn leave(&self) {
         if let Some(vp) = self.vp.get() {
-            vp.bell.awaiting.put(self, self.place_after());
+            vp.bell.awaiting.put(self, self.state_after());
         }
     }
 
@@ -194,14 +194,14 @@ impl Awaited {
     /// Removes the node from all lists. Events must be masked.
     pub(crate) fn unlink(&self) {
         if let Some(vp) = self.vp.take() {
-            vp.bell.awaiting.put(self, Place::Nowhere);
+            vp.bell.awaiting.put(self, NodeState::Unlinked);
         }
     }
 
-    fn place_after(&self) -> Place {
+    fn state_after(&self) -> NodeState {
         match self.after {
-            AfterWait::Ends => Place::Nowhere,
-            AfterWait::Follows(_) => Place::Serves,
+            AfterWait::Ends => NodeState::Unlinked,
+            AfterWait::Follows(_) => NodeState::Serves,
         }
     }
 }
@@ -263,28 +263,28 @@ struct Lists {
 unsafe impl Send for Lists {}
 
 impl Lists {
-    fn list(&mut self, place: Place) -> Option<&mut List> {
-        match place {
-            Place::Nowhere => None,
-            Place::Waits => Some(&mut self.waits),
-            Place::Serves => Some(&mut self.serves),
+    fn list(&mut self, state: NodeState) -> Option<&mut List> {
+        match state {
+            NodeState::Unlinked => None,
+            NodeState::Waits => Some(&mut self.waits),
+            NodeState::Serves => Some(&mut self.serves),
         }
     }
 
-    /// Moves `awaited` to the list of `place`. If it serves from now on, its waiter is asked to
+    /// Moves `awaited` to the list of `state`. If it serves from now on, its waiter is asked to
     /// take its caller's level.
-    fn put(&mut self, awaited: &Awaited, place: Place) {
-        let before = awaited.place.replace(place);
-        if before == place && place != Place::Waits {
+    fn put(&mut self, awaited: &Awaited, state: NodeState) {
+        let before = awaited.state.replace(state);
+        if before == state && state != NodeState::Waits {
             return;
         }
         if let Some(list) = self.list(before) {
             list.remove(awaited);
         }
-        if place == Place::Serves {
+        if state == NodeState::Serves {
             awaited.ask_level();
         }
-        if let Some(list) = self.list(place) {
+        if let Some(list) = self.list(state) {
             list.push(awaited);
         }
     }
@@ -319,16 +319,16 @@ impl Awaiting {
         self.any.load(Ordering::Relaxed) != 0
     }
 
-    fn put(&self, awaited: &Awaited, place: Place) {
+    fn put(&self, awaited: &Awaited, state: NodeState) {
         let mut lists = self.lists.acquire();
-        lists.put(awaited, place);
+        lists.put(awaited, state);
         self.any.store(u32::from(!lists.is_empty()), Ordering::SeqCst);
     }
 
     /// Moves `awaited` to the nodes that serve, and asks its waiter to take its caller's level.
     fn follow(&self, awaited: &Awaited) {
         let mut lists = self.lists.acquire();
-        lists.put(awaited, Place::Serves);
+        lists.put(awaited, NodeState::Serves);
         awaited.ask_level();
         self.any.store(1, Ordering::SeqCst);
     }
@@ -343,7 +343,7 @@ impl Awaiting {
         while let Some(awaited) = unsafe { at.as_ref() } {
             at = awaited.next.get();
             if awaited.has_changed() {
-                lists.put(awaited, awaited.place_after());
+                lists.put(awaited, awaited.state_after());
                 awaited.wake(vp);
                 found = true;
             }

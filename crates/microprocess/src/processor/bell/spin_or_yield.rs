@@ -66,7 +66,8 @@ pub(crate) fn spin_or_yield(vp: Masked<'_>) -> bool {
     let cpu = cpu_of(&vp);
     let now = || bell.awaiting.latest(|peer, there, woken| way(peer.standing(there), woken, cpu));
     pages.show_cpu(number, cpu);
-    // The first holder of a virtual processor had no thread number yet when it received it.
+    // If this is the first virtual processor that the thread received, the thread had no number yet
+    // at that time.
     pages.show_holder(number, KernelThread::current().id());
     match now() {
         Some(Way::Spin) => spin(vp),

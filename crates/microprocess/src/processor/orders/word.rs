@@ -26,7 +26,7 @@ const MASK: u64 = (1 << BITS) - 1;
 pub(crate) enum Due {
     Nothing,
     /// It was suspended, and is runnable again.
-    GoesOn,
+    Resumes,
     /// Its wait ends, as if by a time limit.
     WaitEnds,
     /// Its system call is interrupted.
@@ -55,11 +55,11 @@ impl Orders {
     }
 
     /// What is due to a microprocess in `state` whose orders have changed. In other states nothing
-    /// is due here: the base checks the orders before it runs the microprocess, and kill points
-    /// while it runs.
+    /// is due here: the base checks the orders before it runs the microprocess, and scheduling
+    /// points check them while it runs.
     pub(crate) fn due(&self, state: State) -> Due {
         match state {
-            State::Suspended if !self.is_suspended() => Due::GoesOn,
+            State::Suspended if !self.is_suspended() => Due::Resumes,
             State::Parked if self.is_killed() => Due::WaitEnds,
             State::Blocked if self.ends_calls() => Due::CallEnds,
             _ => Due::Nothing,

@@ -41,14 +41,14 @@ impl MicroprocessRef {
 
     /// Counts a mutex that this microprocess, the caller, has acquired.
     #[inline]
-    pub(crate) fn holds_one_more(self) {
+    pub(crate) fn count_lock(self) {
         self.0.mutexes.set(self.0.mutexes.get() + 1);
     }
 
     /// Uncounts a mutex that this microprocess, the caller, has released. In a program that breaks
     /// the rules, that mutex may not have been counted.
     #[inline]
-    pub(crate) fn holds_one_less(self) {
+    pub(crate) fn uncount_lock(self) {
         self.0.mutexes.set(self.0.mutexes.get().saturating_sub(1));
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn rank_of(own: Claim, others: impl Iterator<Item = Claim>) -> Rank {
 }
 
 /// The CPU to which a virtual processor should move, if any: the first `allowed` one that none
-/// wants. It stays if no other one wants its present CPU. Of several that want one CPU, the first
-/// stays and the others move.
+/// wants. It stays if no other one wants its present CPU. Of several that want one CPU, the most
+/// urgent stays (the first of them if they are equal), and the others move.
 pub(super) fn better_cpu(
     own: Claim,
     allowed: &[usize],

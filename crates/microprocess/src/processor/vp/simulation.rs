@@ -40,7 +40,7 @@ const LEVELS: u64 = Priority::NORMAL.level() as u64 + 1;
 const SEEDS: u64 = 3_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MemberState {
     /// In a run queue, at this place among its equals.
     Queued {
         order: i64,
@@ -55,7 +55,7 @@ enum Place {
 struct Member {
     record: &'static Record,
     home: usize,
-    place: Place,
+    place: MemberState,
     level: u8,
     token: bool,
     /// The requests to it that were not handled yet.
@@ -169,18 +169,18 @@ impl Simulation {
     }
 
     /// A place behind its equals.
-    fn behind(&mut self) -> Place {
+    fn behind(&mut self) -> MemberState {
         self.order += 1;
-        Place::Queued { order: self.order }
+        MemberState::Queued { order: self.order }
     }
 
     /// A place before its equals.
-    fn before(&mut self) -> Place {
+    fn before(&mut self) -> MemberState {
         self.order += 1;
-        Place::Queued { order: -self.order }
+        MemberState::Queued { order: -self.order }
     }
 
-    fn woken(&mut self, leads: bool) -> Place {
+    fn woken(&mut self, leads: bool) -> MemberState {
         if leads { self.before() } else { self.behind() }
     }
 
@@ -217,7 +217,7 @@ impl Simulation {
     /// `start`.
     fn unblock(&mut self, start: usize) {
         let mut members = (start..MEMBERS).chain(0..start);
-        if let Some(member) = members.find(|&at| self.members[at].place == Place::Blocked) {
+        if let Some(member) = members.find(|&at| self.members[at].place == MemberState::Blocked) {
             self.post(member, remote::UNBLOCKED);
         }
     }
@@ -254,7 +254,7 @@ impl Simulation {
         self.rise(poster);
         let moves = self.processors[home].rests
             && asked == 0
-            && place == Place::Parked
+            && place == MemberState::Parked
             && !record.timer.is_set();
         record.post_from(self.processors[poster].vp, bits);
         if moves {
@@ -270,7 +270,7 @@ impl Simulation {
     /// A virtual processor that has nothing to do falls asleep.
     fn rest(&mut self, processor: usize) {
         let queued = |member: &Member| {
-            member.home == processor && matches!(member.place, Place::Queued { .. })
+            member.home == processor && matches!(member.place, MemberState::Queued { .. })
         };
         let here = &mut self.processors[processor];
         let has_work = here.running.is_some() || !here.inbox.is_empty();
@@ -319,12 +319,12 @@ impl Simulation {
             let leads = self.processors[home].unblocked_leads.pay();
             self.members[index].place = self.woken(leads);
         }
-        if asked & remote::WAKE != 0 && is(self, Place::Parked) {
+        if asked & remote::WAKE != 0 && is(self, MemberState::Parked) {
             self.members[index].place = self.behind();
         }
         if asked & remote::UNPARK != 0 {
             let parks = self.members[index].record.reason.get().kind == Kind::Park;
-            if is(self, Place::Parked) && parks {
+            if is(self, MemberState::Parked) && parks {
                 self.members[index].place = self.behind();
             } else {
                 self.members[index].token = true;
@@ -332,7 +332,7 @@ impl Simulation {
         }
         if asked & remote::CHANGED != 0 {
             self.members[index].level = self.members[index].record.asked_level();
-            if matches!(self.members[index].place, Place::Queued { .. }) {
+            if matches!(self.members[index].place, MemberState::Queued { .. }) {
                 self.members[index].place = self.behind();
             }
         }
@@ -362,7 +362,7 @@ impl Simulation {
         let Some(record) = self.processors[from].vp.queue().give() else { return };
         let index = self.taken(from, record);
         let to = 1 - from;
-        self.members[index].place = Place::Moving;
+        self.members[index].place = MemberState::Moving;
         self.members[index].home = to;
         record.home.change(&self.processors[from].vp, self.processors[to].vp.vp());
         record.post(remote::ARRIVE);
@@ -375,7 +375,10 @@ impl Simulation {
         let index = found.expect("the record belongs to a member");
         let member = &self.members[index];
         assert_eq!(member.home, processor, "the removed member was on this virtual processor");
-        assert!(matches!(member.place, Place::Queued { .. }), "the removed member was queued");
+        assert!(
+            matches!(member.place, MemberState::Queued { .. }),
+            "the removed member was queued"
+        );
         assert_eq!(record.state.get(), State::Runnable);
         index
     }
@@ -394,7 +397,7 @@ impl Simulation {
         match does {
             0 => {
                 record.state.set(State::Blocked);
-                self.members[index].place = Place::Blocked;
+                self.members[index].place = MemberState::Blocked;
             }
             1 => self.park(index, vp),
             2 if vp.queue().outranks(record, Slice::Left) => {
@@ -441,13 +444,13 @@ impl Simulation {
             self.members[index].due_ns = due_ns;
             vp.own().timers.insert(record, due_ns);
         }
-        self.members[index].place = Place::Parked;
+        self.members[index].place = MemberState::Parked;
     }
 
     fn pop(&mut self, processor: usize) {
         let vp = self.processors[processor].vp;
         let queued = |member: &&Member| {
-            member.home == processor && matches!(member.place, Place::Queued { .. })
+            member.home == processor && matches!(member.place, MemberState::Queued { .. })
         };
         let Some(record) = vp.queue().pop() else {
             assert_eq!(self.members.iter().filter(queued).count(), 0, "no member is lost");
@@ -459,19 +462,19 @@ impl Simulation {
         let mut first = i64::MAX;
         for other in self.members.iter().filter(queued) {
             assert!(other.level <= level, "the most urgent first");
-            if let Place::Queued { order } = other.place
+            if let MemberState::Queued { order } = other.place
                 && other.level == level
             {
                 first = first.min(order);
             }
         }
-        let Place::Queued { order } = self.members[index].place else { unreachable!() };
+        let MemberState::Queued { order } = self.members[index].place else { unreachable!() };
         self.is_unfair |= order != first;
         let here = &mut self.processors[processor];
         here.timer_leads.put_in();
         here.unblocked_leads.put_in();
         here.running = Some(index);
-        self.members[index].place = Place::Running;
+        self.members[index].place = MemberState::Running;
         vp.current.set(Some(record));
         vp.counters.switches.bump();
     }
@@ -479,9 +482,11 @@ impl Simulation {
     fn check(&self) {
         for member in &self.members {
             let expected = match member.place {
-                Place::Parked => State::Parked,
-                Place::Blocked => State::Blocked,
-                Place::Queued { .. } | Place::Running | Place::Moving => State::Runnable,
+                MemberState::Parked => State::Parked,
+                MemberState::Blocked => State::Blocked,
+                MemberState::Queued { .. } | MemberState::Running | MemberState::Moving => {
+                    State::Runnable
+                }
             };
             assert_eq!(member.record.state.get(), expected);
             assert_eq!(member.record.token.get(), member.token);
@@ -499,7 +504,7 @@ impl Simulation {
     fn empty(&mut self, processor: usize) {
         loop {
             if let Some(index) = self.processors[processor].running.take() {
-                self.members[index].place = Place::Parked;
+                self.members[index].place = MemberState::Parked;
                 self.members[index].record.state.set(State::Parked);
             }
             self.processors[processor].vp.current.set(None);
@@ -516,7 +521,8 @@ impl Simulation {
         (0..2).for_each(|_| (0..2).for_each(|processor| self.serve(processor)));
         (0..2).for_each(|processor| self.empty(processor));
         self.check();
-        let waits = |member: &Member| matches!(member.place, Place::Parked | Place::Blocked);
+        let waits =
+            |member: &Member| matches!(member.place, MemberState::Parked | MemberState::Blocked);
         assert!(self.members.iter().all(waits), "every runnable member has run");
         for Member { record, home, .. } in &self.members {
             if record.timer.is_set() {

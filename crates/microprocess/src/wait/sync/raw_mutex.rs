@@ -56,8 +56,8 @@ impl State {
         self.held = true;
         self.holder = caller;
         match caller {
-            Some(caller) => caller.holds_one_more(),
-            None => foreign_locks::holds_one_more(),
+            Some(caller) => caller.count_lock(),
+            None => foreign_locks::count_lock(),
         }
     }
 
@@ -92,7 +92,7 @@ pub(super) const PATIENCE_NS: u64 = 1_000_000;
 #[inline(always)]
 fn count_less(caller: Option<MicroprocessRef>) {
     if let Some(caller) = caller {
-        caller.holds_one_less();
+        caller.uncount_lock();
     }
 }
 
@@ -182,7 +182,7 @@ impl RawMutex {
             state = self.state.enter();
             if state.holder == Some(me) {
                 // It was handed over, perhaps from another virtual processor.
-                me.holds_one_more();
+                me.count_lock();
                 return Outcome::Granted;
             }
             let now_ns = monotonic_ns();
@@ -232,7 +232,7 @@ impl RawMutex {
         }
         drop(state);
         if caller.is_none() {
-            foreign_locks::holds_one_less();
+            foreign_locks::uncount_lock();
         }
     }
 }

@@ -173,7 +173,7 @@ impl RawRwLock {
         let admitted = state.admits(access, 0);
         if admitted {
             if caller.is_none() {
-                foreign_locks::holds_one_more();
+                foreign_locks::count_lock();
             }
             state.enter_before_others(access, caller, vp);
         }
@@ -253,7 +253,7 @@ impl RawRwLock {
         state.give_way(caller, vp);
         drop(state);
         if caller.is_none() {
-            foreign_locks::holds_one_less();
+            foreign_locks::uncount_lock();
         }
     }
 }
