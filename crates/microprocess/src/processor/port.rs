@@ -247,10 +247,13 @@ impl Port {
         if let Some((counter, count)) = bell {
             self.arm(counter, count);
         }
-        let is_deaf = bell.is_some() && self.bell.load(Ordering::Relaxed) != bell::ARMED;
+        let sleeps_shortly = bell.is_some() && self.bell.load(Ordering::Relaxed) != bell::ARMED;
         let soon = || Deadline::at_ns(monotonic_ns() + BELL_REFUSED_NS);
-        let deadline =
-            if is_deaf { deadline.min(Some(soon())).or_else(|| Some(soon())) } else { deadline };
+        let deadline = if sleeps_shortly {
+            deadline.min(Some(soon())).or_else(|| Some(soon()))
+        } else {
+            deadline
+        };
         let timeout = deadline
             .map(|deadline| Duration::from_nanos(deadline.ns().saturating_sub(monotonic_ns())));
         if self.has_unsubmitted() {

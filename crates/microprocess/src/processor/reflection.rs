@@ -241,7 +241,7 @@ impl Vp {
 pub(crate) fn at_normal_level<T>(body: impl FnOnce() -> T) -> T {
     match PERMITTED.get() {
         Some(Some(means)) if KernelThread::is_ours() => {
-            KernelThread::current().told.untold(ThreadId::current(), *means, body)
+            KernelThread::current().told.while_normal(ThreadId::current(), *means, body)
         }
         _ => body(),
     }

@@ -39,7 +39,7 @@ impl Processor {
 
 /// What the kernel knows of a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum ThreadState {
     Runs,
     Sleeps { in_sequence: bool },
 }
@@ -49,7 +49,7 @@ struct Thread {
     hold: Hold<Processor>,
     /// The word that its restartable sequences read.
     word: AtomicPtr<Processor>,
-    seen: Mutex<Seen>,
+    seen: Mutex<ThreadState>,
 }
 
 impl Thread {
@@ -59,7 +59,7 @@ impl Thread {
         let thread = Self {
             hold: Hold::new(word),
             word: AtomicPtr::new(word),
-            seen: Mutex::new(Seen::Runs),
+            seen: Mutex::new(ThreadState::Runs),
         };
         // The first use of these words.
         thread.hold.unmask();
@@ -82,8 +82,8 @@ impl Thread {
 
     /// Sleeps in the kernel for a moment.
     fn sleep(&self, in_sequence: bool) {
-        *self.seen.lock().unwrap() = Seen::Sleeps { in_sequence };
-        *self.seen.lock().unwrap() = Seen::Runs;
+        *self.seen.lock().unwrap() = ThreadState::Sleeps { in_sequence };
+        *self.seen.lock().unwrap() = ThreadState::Runs;
     }
 
     /// A restartable sequence with a page fault before its last store.
@@ -97,7 +97,7 @@ impl Thread {
     /// The check of a sleeper: where it may lose its virtual processor.
     fn look(&self) -> Option<()> {
         let seen = *self.seen.lock().unwrap();
-        (seen == Seen::Sleeps { in_sequence: false }).then_some(())
+        (seen == ThreadState::Sleeps { in_sequence: false }).then_some(())
     }
 
     fn take(&self, vp: &'static Processor, look: impl FnOnce() -> Option<()>) -> bool {
@@ -139,7 +139,7 @@ fn ignores_the_mask(holder: &'static Thread, vp: &'static Processor) -> bool {
 
 /// Mutant: ignores that the sleeper is in a restartable sequence.
 fn ignores_the_program_counter(holder: &'static Thread, vp: &'static Processor) -> bool {
-    holder.take(vp, || (*holder.seen.lock().unwrap() != Seen::Runs).then_some(()))
+    holder.take(vp, || (*holder.seen.lock().unwrap() != ThreadState::Runs).then_some(()))
 }
 
 /// A holder that uses the queues, sleeps, and uses them again; and a taker that would take the

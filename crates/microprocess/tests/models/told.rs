@@ -20,12 +20,12 @@ const NORMAL: u8 = Priority::NORMAL.level();
 #[derive(Clone, Copy)]
 struct Way {
     tell: fn(&Told, ThreadId, u8),
-    untold: fn(&Told, ThreadId, &dyn Fn()),
+    while_normal: fn(&Told, ThreadId, &dyn Fn()),
 }
 
 const REAL: Way = Way {
     tell: |told, thread, level| told.tell(Some(thread), level, Means),
-    untold: |told, thread, body| told.untold(thread, Means, body),
+    while_normal: |told, thread, body| told.while_normal(thread, Means, body),
 };
 
 /// What a new process sees of its thread, from the beginning to the end of the start.
@@ -43,7 +43,7 @@ fn monitor_heir_and_starter(way: Way) {
         assert!(word(told).load(Ordering::Relaxed) == NORMAL && thread.0.get() == NORMAL);
         let monitor = spawn(move || (way.tell)(told, thread, LOW));
         let heir = spawn(move || (way.tell)(told, thread, HIGH));
-        (way.untold)(told, thread, &|| start_a_process(thread));
+        (way.while_normal)(told, thread, &|| start_a_process(thread));
         monitor.join().unwrap();
         heir.join().unwrap();
         assert_eq!(
@@ -107,16 +107,16 @@ fn starts_without_waiting(told: &Told, thread: ThreadId, body: &dyn Fn()) {
 
 #[test]
 fn process_that_does_not_wait_for_the_reporter_is_caught() {
-    must_fail(|| monitor_heir_and_starter(Way { untold: starts_without_waiting, ..REAL }));
+    must_fail(|| monitor_heir_and_starter(Way { while_normal: starts_without_waiting, ..REAL }));
 }
 
 /// Mutant: the word is free again while the process is being started.
 fn starts_unguarded(told: &Told, thread: ThreadId, body: &dyn Fn()) {
-    told.untold(thread, Means, || ());
+    told.while_normal(thread, Means, || ());
     body();
 }
 
 #[test]
 fn reports_of_others_during_the_start_of_a_process_are_caught() {
-    must_fail(|| monitor_heir_and_starter(Way { untold: starts_unguarded, ..REAL }));
+    must_fail(|| monitor_heir_and_starter(Way { while_normal: starts_unguarded, ..REAL }));
 }

@@ -35,19 +35,19 @@ const HAND_OVERS_SKIPPED: u32 = 256;
 
 /// A way to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum WaitMode {
     Spin,
     HandOver,
     Sleep,
 }
 
 /// How to wait on `cpu` for a peer in this state. `woken`: the peer was just woken.
-fn way(standing: Standing, woken: bool, cpu: usize) -> Way {
+fn wait_mode(standing: Standing, woken: bool, cpu: usize) -> WaitMode {
     match standing {
-        Standing::Awake(there) if there != cpu => Way::Spin,
-        Standing::Awake(_) => Way::HandOver,
-        Standing::Parked(there) if woken && there == cpu => Way::HandOver,
-        Standing::Parked(_) | Standing::Absent => Way::Sleep,
+        Standing::Awake(there) if there != cpu => WaitMode::Spin,
+        Standing::Awake(_) => WaitMode::HandOver,
+        Standing::Parked(there) if woken && there == cpu => WaitMode::HandOver,
+        Standing::Parked(_) | Standing::Absent => WaitMode::Sleep,
     }
 }
 
@@ -64,14 +64,15 @@ pub(crate) fn spin_or_yield(vp: Masked<'_>) -> bool {
     }
     let Some((pages, number)) = bell.shown_at() else { return false };
     let cpu = cpu_of(&vp);
-    let now = || bell.awaiting.latest(|peer, there, woken| way(peer.standing(there), woken, cpu));
+    let now =
+        || bell.awaiting.latest(|peer, there, woken| wait_mode(peer.standing(there), woken, cpu));
     pages.show_cpu(number, cpu);
     // If this is the first virtual processor that the thread received, the thread had no number yet
     // at that time.
     pages.show_holder(number, KernelThread::current().id());
     match now() {
-        Some(Way::Spin) => spin(vp),
-        Some(Way::HandOver) => hand_over(vp, || now() == Some(Way::HandOver)),
+        Some(WaitMode::Spin) => spin(vp),
+        Some(WaitMode::HandOver) => hand_over(vp, || now() == Some(WaitMode::HandOver)),
         _ => false,
     }
 }
@@ -133,21 +134,21 @@ impl Bell {
 
 #[cfg(test)]
 mod tests {
-    use super::{Way, way};
+    use super::{WaitMode, wait_mode};
     use crate::wait::bell::Standing;
 
     #[test]
     fn holder_does_not_spin_on_the_core_of_its_peer() {
         for woken in [false, true] {
-            assert_eq!(way(Standing::Awake(1), woken, 0), Way::Spin);
-            assert_eq!(way(Standing::Awake(0), woken, 0), Way::HandOver);
-            assert_eq!(way(Standing::Parked(1), woken, 0), Way::Sleep);
-            assert_eq!(way(Standing::Absent, woken, 0), Way::Sleep);
+            assert_eq!(wait_mode(Standing::Awake(1), woken, 0), WaitMode::Spin);
+            assert_eq!(wait_mode(Standing::Awake(0), woken, 0), WaitMode::HandOver);
+            assert_eq!(wait_mode(Standing::Parked(1), woken, 0), WaitMode::Sleep);
+            assert_eq!(wait_mode(Standing::Absent, woken, 0), WaitMode::Sleep);
         }
-        assert_eq!(way(Standing::Parked(0), false, 0), Way::Sleep);
+        assert_eq!(wait_mode(Standing::Parked(0), false, 0), WaitMode::Sleep);
         assert_eq!(
-            way(Standing::Parked(0), true, 0),
-            Way::HandOver,
+            wait_mode(Standing::Parked(0), true, 0),
+            WaitMode::HandOver,
             "the peer is about to run on this core"
         );
     }

@@ -49,8 +49,8 @@ impl Means {
         self.real_time_max != 0 && i32::from(level) > NORMAL
     }
 
-    /// How the host is to schedule a thread that runs `level`. Processes started from a real-time
-    /// thread do not inherit its class.
+    /// How the host is to schedule a thread that runs `level`. Processes that the thread starts
+    /// inherit neither a real-time class nor a raised nice value.
     pub(super) fn attributes(self, level: u8) -> Attributes {
         let above = i32::from(level) - NORMAL;
         let class = if self.is_real_time(level) {

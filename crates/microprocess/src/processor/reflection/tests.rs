@@ -34,7 +34,7 @@ fn starting_a_process_waits_for_a_change_in_progress() {
             told.0.store(BUSY, Ordering::SeqCst);
             set_attributes(me, means.attributes(LOW)).unwrap();
             begins.store(true, Ordering::SeqCst);
-            let in_body = told.untold(me, means, || nice(me).unwrap());
+            let in_body = told.while_normal(me, means, || nice(me).unwrap());
             (in_body, nice(me).unwrap())
         })
     };

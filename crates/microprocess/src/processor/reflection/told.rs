@@ -1,8 +1,10 @@
 //! What the host was last told about one kernel thread, and which thread may change it.
 //!
 //! ```text
-//!   normal, a level ──tell──► BUSY ── sched_setattr ──► the level     by the monitor, or the new holder; if busy: later
-//!                   ──untold─► BUSY ── sched_setattr, start a process ──► normal     by the thread itself; waits if busy
+//!   normal, a level ── tell ─────────► BUSY ── sched_setattr ──► the level
+//!                                          by the monitor, or the new holder; if busy: later
+//!                   ── while_normal ─► BUSY ── sched_setattr, start a process ──► normal
+//!                                          by the thread itself; waits if busy
 //! ```
 //!
 //! **Invariant:** only the thread that has set `BUSY` changes the host's attributes of this thread.
@@ -59,7 +61,12 @@ impl Told {
     ///
     /// Waits if another thread is changing the attributes: the new process would inherit the
     /// result.
-    pub(crate) fn untold<T>(&self, thread: ThreadId, means: Means, body: impl FnOnce() -> T) -> T {
+    pub(crate) fn while_normal<T>(
+        &self,
+        thread: ThreadId,
+        means: Means,
+        body: impl FnOnce() -> T,
+    ) -> T {
         let normal = Priority::NORMAL.level();
         let mut last = self.0.swap(BUSY, Ordering::Acquire);
         while last == BUSY {

@@ -16,15 +16,15 @@ use crate::{Stackless, Step, exit, spawn};
 local! {
     static COUNT: Cell<usize> = Cell::new(0);
     static NAMES: RefCell<Vec<String>> = RefCell::new(Vec::new());
-    static LAST: RefCell<Option<Told>> = RefCell::new(None);
+    static LAST: RefCell<Option<SendsOnDrop>> = RefCell::new(None);
     static NESTED: usize = COUNT.get() + 1;
     static ITSELF: usize = if COUNT.get() == 0 { COUNT.set(1); ITSELF.with(|value| value + 10) } else { 1 };
 }
 
 /// Sends its number when it is dropped; its destructor may make another one.
-struct Told(Sender<u32>, u32);
+struct SendsOnDrop(Sender<u32>, u32);
 
-impl Drop for Told {
+impl Drop for SendsOnDrop {
     fn drop(&mut self) {
         let _ = self.0.send(self.1);
         if self.1 < 10 {
@@ -82,7 +82,7 @@ fn values_are_dropped_at_every_kind_of_end() {
     on_processors(1, || {
         let (tell, told) = channel();
         let set = move |number: u32| {
-            let value = Told(tell.clone(), number);
+            let value = SendsOnDrop(tell.clone(), number);
             LAST.with_borrow_mut(|last| *last = Some(value));
         };
         let (by_panic, by_exit, by_return) = (set.clone(), set.clone(), set);
@@ -110,7 +110,9 @@ fn values_are_dropped_at_every_kind_of_end() {
 fn values_that_make_values_end_after_four_rounds() {
     on_processors(1, || {
         let (tell, told) = channel();
-        spawn(move || LAST.with_borrow_mut(|last| *last = Some(Told(tell, 0)))).join().unwrap();
+        spawn(move || LAST.with_borrow_mut(|last| *last = Some(SendsOnDrop(tell, 0))))
+            .join()
+            .unwrap();
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
     });
 }

@@ -51,7 +51,7 @@ fn a_misbehaving_process() {
     let builder = Runtime::builder().virtual_processors(1).on_unanswered(action);
     let builder = match cause {
         "greedy" => builder.cpu_percent_max(20),
-        "blocked" => builder.scheduler(|_| Box::new(Deaf(RoundRobin::new()))),
+        "blocked" => builder.scheduler(|_| Box::new(Unresponsive(RoundRobin::new()))),
         _ => builder,
     };
     let body: fn() = match cause {
@@ -119,11 +119,11 @@ fn block_preemption() {
 }
 
 /// A user scheduler that does not return from an upcall.
-struct Deaf(RoundRobin);
+struct Unresponsive(RoundRobin);
 
-impl Scheduler for Deaf {
+impl Scheduler for Unresponsive {
     fn name(&self) -> &'static str {
-        "deaf"
+        "unresponsive"
     }
 
     fn enqueue(&mut self, entry: Entry, arrival: Arrival, now_ns: u64) {

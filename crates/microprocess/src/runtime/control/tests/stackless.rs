@@ -109,7 +109,7 @@ fn kill_during_the_step_that_parks_is_delivered() {
 
 /// Enters the kernel shortly after an order, so that the first signal comes before the call. Then
 /// it enters the kernel again and again, without a call of the runtime.
-struct Deaf {
+struct EntersKernelAgain {
     begun: Arc<AtomicBool>,
     interrupted: Arc<AtomicU32>,
     ended: Arc<AtomicBool>,
@@ -121,7 +121,7 @@ const CALLS: u32 = 4;
 /// How long it sleeps when it is called with an order: many times the interval between signals.
 const QUIET_NS: u64 = 50_000_000;
 
-impl Stackless for Deaf {
+impl Stackless for EntersKernelAgain {
     fn step(&mut self) -> Step {
         if self.may_end {
             let woken = sleep::until(monotonic_ns() + QUIET_NS);
@@ -146,21 +146,21 @@ impl Stackless for Deaf {
     }
 }
 
-impl Drop for Deaf {
+impl Drop for EntersKernelAgain {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
     }
 }
 
-fn end_calls_of_one_that_is_deaf(order: fn(&Microprocess) -> Result<(), Gone>) {
+fn end_calls_that_begin_after_the_order(order: fn(&Microprocess) -> Result<(), Gone>) {
     let (begun, interrupted, ended) = (Arc::default(), Arc::default(), Arc::default());
-    let deaf = Deaf {
+    let machine = EntersKernelAgain {
         begun: Arc::clone(&begun),
         interrupted: Arc::clone(&interrupted),
         ended: Arc::clone(&ended),
         may_end: false,
     };
-    let target = Builder::new().spawn_stackless(Box::new(deaf)).unwrap();
+    let target = Builder::new().spawn_stackless(Box::new(machine)).unwrap();
     let until = |what: &AtomicBool| {
         while !what.load(Ordering::SeqCst) {
             crate::sleep(core::time::Duration::from_micros(100));
@@ -174,9 +174,9 @@ fn end_calls_of_one_that_is_deaf(order: fn(&Microprocess) -> Result<(), Gone>) {
 
 #[test]
 fn system_calls_that_begin_after_an_order_end_too() {
-    everywhere("deaf", || {
-        end_calls_of_one_that_is_deaf(Microprocess::kill);
-        end_calls_of_one_that_is_deaf(Microprocess::want);
+    everywhere("enters the kernel again", || {
+        end_calls_that_begin_after_the_order(Microprocess::kill);
+        end_calls_that_begin_after_the_order(Microprocess::want);
     });
 }
 
