@@ -232,9 +232,9 @@ fn a_page_fault_inside_a_restartable_sequence_keeps_the_processor() {
 /// The same word outside a sequence: then the neighbour does run.
 #[test]
 fn page_fault_outside_of_a_sequence_releases_the_virtual_processor() {
-    under_each_source("a_page_fault_outside_of_one", |source| {
+    under_each_source("page_fault_outside_of_a_sequence", |source| {
         let Some(page) = LatePage::new() else {
-            return skip("a_page_fault_outside_of_one", "no userfaultfd here");
+            return skip("page_fault_outside_of_a_sequence", "no userfaultfd here");
         };
         on(1, source)
             .run(|| {
@@ -251,7 +251,7 @@ fn page_fault_outside_of_a_sequence_releases_the_virtual_processor() {
 
 #[test]
 fn preemptions_by_the_host_are_counted_where_it_reports_them() {
-    under_each_source("what_the_host_preempts", |source| {
+    under_each_source("preemptions_by_the_host", |source| {
         let counted = on(1, source).run(|| {
             let rival = kinds::rival_of_this_cpu();
             // Until the host has taken the CPU from this thread, and given it back, a few times.
