@@ -152,8 +152,8 @@ impl Port {
 
     /// Writes a line for the user, without a Lisp thread; what somebody else is writing goes first. Nobody can be told
     /// where it does not arrive.
-    pub fn tell(&self, line: &str) {
-        let _ = self.output_end().map(|output| output.lock().tell(line));
+    pub fn write_line_outside(&self, line: &str) {
+        let _ = self.output_end().map(|output| output.lock().write_line_outside(line));
     }
 
     /// Passes on what is buffered, without a Lisp thread; the user who does not take it has himself to blame.

@@ -4,10 +4,10 @@
 //! threads keeps a [`Surroundings`] for each session, and gives it out by [`Caller::session`]. Without a host, as in tests, everything
 //! is permitted and nobody asks for anything.
 
-mod doors;
+mod forbidden_addresses;
 mod variables;
 
-pub use doors::Doors;
+pub use forbidden_addresses::ForbiddenAddresses;
 pub use variables::{Full, Variables};
 
 use kyocho_heap::heap::ThreadContext;
@@ -20,7 +20,7 @@ pub struct Surroundings {
     /// Environment variables as the session sees them.
     pub variables: Variables,
     /// Where no session connects to.
-    pub doors: Arc<Doors>,
+    pub forbidden_addresses: Arc<ForbiddenAddresses>,
     /// The session is the process's own: it may change what all sessions share.
     pub is_of_process: bool,
 }

@@ -25,7 +25,7 @@ use kyocho_vm::machine::Machine;
 use kyocho_vm::machine::access::Frame;
 use kyocho_vm::machine::control::{Control, Procedure};
 use kyocho_vm::machine::wait::Wait;
-pub(crate) use server::Desk;
+pub(crate) use server::CallQueue;
 use std::path::PathBuf;
 use std::sync::Arc;
 

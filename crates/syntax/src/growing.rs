@@ -96,7 +96,10 @@ impl Scan {
     fn is_open(&self) -> bool {
         let in_token = matches!(
             self.state,
-            LexicalState::Hash(0) | LexicalState::Character | LexicalState::Quoted(..) | LexicalState::Block(..)
+            LexicalState::Hash(0)
+                | LexicalState::Character
+                | LexicalState::Quoted(..)
+                | LexicalState::Block(..)
         );
         in_token || self.depth > 0 || self.waiting() > 0
     }
@@ -134,10 +137,15 @@ impl Scan {
             LexicalState::Character => self.state = LexicalState::Atom,
             LexicalState::Line if matches!(c, '\n' | '\r') => self.state = LexicalState::Between,
             LexicalState::Quoted(quote, true) => self.state = LexicalState::Quoted(quote, false),
-            LexicalState::Quoted(quote, false) if c == '\\' => self.state = LexicalState::Quoted(quote, true),
+            LexicalState::Quoted(quote, false) if c == '\\' => {
+                self.state = LexicalState::Quoted(quote, true)
+            }
             LexicalState::Quoted(quote, false) if c == quote => self.end_datum(),
             LexicalState::Block(depth, last) => self.block(depth, last, c),
-            LexicalState::Atom | LexicalState::Directive | LexicalState::Line | LexicalState::Quoted(..) => {}
+            LexicalState::Atom
+            | LexicalState::Directive
+            | LexicalState::Line
+            | LexicalState::Quoted(..) => {}
         }
     }
 

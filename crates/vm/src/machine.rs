@@ -258,22 +258,22 @@ impl Machine {
     /// Runs `call`, which touches nothing of Lisp and may block in the kernel, from a control
     /// procedure whose frame has `count` arguments. Collections go on meanwhile.
     pub fn outside<T>(&mut self, frame: Frame, count: usize, call: impl FnOnce() -> T) -> T {
-        self.standing(frame, count, |m| m.outside(call))
+        self.with_pauses(frame, count, |m| m.outside(call))
     }
 
     /// The same for long work that computes.
     pub fn apart<T>(&mut self, frame: Frame, count: usize, work: impl FnOnce() -> T) -> T {
-        self.standing(frame, count, |m| m.apart(work))
+        self.with_pauses(frame, count, |m| m.apart(work))
     }
 
     /// It is over with this, whatever it was doing.
-    pub fn come_to(&mut self, outcome: Value) {
+    pub fn finish_as(&mut self, outcome: Value) {
         self.outcome = outcome;
     }
 
     /// Runs `work`, in which there may be [pauses](kyocho_heap::heap::pause), while the machine can be traced, as one that is about to enter the callee
     /// of `frame`.
-    pub fn standing<T>(
+    pub fn with_pauses<T>(
         &mut self,
         frame: Frame,
         count: usize,

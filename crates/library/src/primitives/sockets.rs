@@ -263,8 +263,10 @@ fn connected(m: &mut Mutator, address: &SockAddr) -> io::Result<Socket> {
 
 /// Whether the socket is connected to a service of this process through which another user would
 /// enter.
-fn leads_to_own_door(m: &Mutator, socket: &Socket) -> io::Result<bool> {
-    let is_door = |end| session::with(&m.context, |own| own.is_some_and(|own| own.doors.has(end)));
+fn leads_to_forbidden_address(m: &Mutator, socket: &Socket) -> io::Result<bool> {
+    let is_door = |end| {
+        session::with(&m.context, |own| own.is_some_and(|own| own.forbidden_addresses.has(end)))
+    };
     match socket.peer_addr() {
         Ok(end) => Ok(end.as_socket().is_some_and(is_door)),
         // The other side has hung up: nothing is heard there.

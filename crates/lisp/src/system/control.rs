@@ -1,6 +1,6 @@
 //! Procedures of the system: `eval`, `load`, environments, `exit`.
 
-use crate::system::forms::{Source, Todo, read_all};
+use crate::system::forms::{NextAction, Source, read_all};
 use crate::system::kernel::lock;
 use crate::thread::wait::OnThread;
 use kyocho_heap::heap::ForeignObject;

@@ -16,7 +16,7 @@ use kyocho_heap::heap::{Heap, Kind, Marker, Mutator, location};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_library::prelude;
-use kyocho_library::session::Doors;
+use kyocho_library::session::ForbiddenAddresses;
 use kyocho_microprocess::Microprocess;
 use kyocho_syntax::environment::Environment;
 use kyocho_syntax::world::World;
@@ -49,7 +49,7 @@ pub(crate) struct Kernel {
     pub(crate) watchdog: Watchdog,
     pub(crate) calls: Calls,
     /// Where no session connects to.
-    pub(crate) doors: Arc<Doors>,
+    pub(crate) forbidden_addresses: Arc<ForbiddenAddresses>,
     /// The process's own session.
     pub(crate) base: Arc<LispSession>,
     /// All sessions that have not ended, by number.
@@ -174,8 +174,8 @@ impl Kernel {
                 .ok_or_else(Raise::out_of_memory)?;
         let account = Account::new("the process", Bounds::NONE);
         let policies = Policies::default();
-        let doors = Arc::<Doors>::default();
-        let base = LispSession::new(0, account, world, None, &policies.notes, &doors)
+        let forbidden_addresses = Arc::<ForbiddenAddresses>::default();
+        let base = LispSession::new(0, account, world, None, &policies.notes, &forbidden_addresses)
             .map_err(|error| Raise::error(error.to_string(), Vec::new()))?;
         let base = Arc::new(base);
         // Boot has set the option to a number.
@@ -194,7 +194,7 @@ impl Kernel {
             policies,
             watchdog: Watchdog::default(),
             calls: Calls::default(),
-            doors,
+            forbidden_addresses,
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,
             next_session: AtomicU64::new(1),
@@ -284,7 +284,7 @@ impl Kernel {
             world,
             Some(ports),
             &self.policies.notes,
-            &self.doors,
+            &self.forbidden_addresses,
         )?;
         let session = Arc::new(session);
         lock(&self.sessions).insert(id, Arc::clone(&session));

@@ -8,7 +8,7 @@
 //! The first session is the process's own. The prelude was loaded into its world. Every other
 //! session has a world that shares only the system environment with it.
 
-use crate::gate::Desk;
+use crate::gate::CallQueue;
 use crate::service::policy::Notes;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::thread::lisp_thread::{
@@ -21,7 +21,7 @@ use kyocho_heap::heap::{Marker, Mutator, location};
 use kyocho_heap::raise;
 use kyocho_heap::value::Value;
 use kyocho_library::port::{Port, Role};
-use kyocho_library::session::{Doors, Surroundings, Variables};
+use kyocho_library::session::{ForbiddenAddresses, Surroundings, Variables};
 use kyocho_microprocess::Microprocess;
 use kyocho_syntax::datum::Span;
 use kyocho_syntax::environment::Environment;
@@ -85,7 +85,7 @@ pub(crate) struct LispSession {
     /// What its programs find around them.
     pub(crate) surroundings: Surroundings,
     /// Servers of gates, which are closed with it.
-    desks: Mutex<Vec<Weak<Desk>>>,
+    gate_servers: Mutex<Vec<Weak<CallQueue>>>,
     /// Its count among the sessions of its account.
     held: Mutex<Option<Held>>,
 }
@@ -107,12 +107,15 @@ impl LispSession {
         world: World,
         ports: Option<Ports>,
         notes: &Arc<Notes>,
-        doors: &Arc<Doors>,
+        forbidden_addresses: &Arc<ForbiddenAddresses>,
     ) -> Result<Self, Exceeded> {
         let held = account.hold(Countable::Sessions)?;
         let variables = Variables::default();
-        let surroundings =
-            Surroundings { variables, doors: Arc::clone(doors), is_of_process: id == 0 };
+        let surroundings = Surroundings {
+            variables,
+            forbidden_addresses: Arc::clone(forbidden_addresses),
+            is_of_process: id == 0,
+        };
         Ok(Self {
             id,
             account,
@@ -137,7 +140,7 @@ impl LispSession {
             emptied: Condvar::new(),
             copy: Mutex::new(None),
             surroundings,
-            desks: Mutex::default(),
+            gate_servers: Mutex::default(),
             held: Mutex::new(Some(held)),
         })
     }

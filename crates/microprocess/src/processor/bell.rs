@@ -143,11 +143,12 @@ impl Bell {
     /// As it was at first: it has been taken down.
     pub(crate) fn renew(&self) {
         self.rests_here.store(0, Ordering::SeqCst);
-        self.shy.store(0, Ordering::Relaxed);
+        self.hand_overs_to_skip.store(0, Ordering::Relaxed);
     }
 
-    /// Its number; taken from `hall` when it is asked for the first time. By the holder, masked.
-    pub(crate) fn number(&self, hall: &'static Hall) -> Option<u32> {
+    /// Its number. The first call takes a free one from `pages`. Call as the holder, with events
+    /// masked.
+    pub(crate) fn number(&self, pages: &'static BellPages) -> Option<u32> {
         match self.number.load(Ordering::Relaxed) {
             NO_BELL => {
                 let number = pages.take()?;

@@ -67,7 +67,7 @@ fn stand_in(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Po
             return Some(pool);
         }
         if let Some(record) = vp.queue().take_bound() {
-            if record.orders.is_any() && kill_point::stands_aside(record) {
+            if record.orders.is_any() && kill_point::is_suspended_here(record) {
                 continue;
             }
             if let Some(destination) = record.destination() {

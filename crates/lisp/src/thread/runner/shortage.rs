@@ -8,7 +8,7 @@
 //! ```
 
 use super::Runner;
-use crate::service::Ask;
+use crate::service::CellRequest;
 use crate::thread::lisp_thread::{LispThread, NOT_ASKED, REQUEST_OUT_OF_MEMORY, STARVED};
 use kyocho_heap::heap::cache_size::CELLS_MIN;
 use kyocho_heap::heap::{CellCache, OutOfMemory};

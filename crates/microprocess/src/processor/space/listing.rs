@@ -215,8 +215,8 @@ impl Vp {
         }
         let claim = Claim { index, level, cpu: entry.cpu() };
         let claims = space.table.claims(index, now_ns);
-        let standing = standing(claim, claims.clone());
-        listing.contested.store(standing != Standing::Alone, Ordering::Relaxed);
+        let rank = rank_of(claim, claims.clone());
+        listing.contested.store(rank != Rank::Alone, Ordering::Relaxed);
         let better = better_cpu(claim, &self.shared().cpus(), claims);
         // What is seen twice is not just on its way elsewhere.
         let moves = better.filter(|_| listing.restless.replace(better.is_some()));

@@ -10,9 +10,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// The addresses.
 #[derive(Debug, Default)]
-pub struct Doors(Mutex<Vec<SocketAddr>>);
+pub struct ForbiddenAddresses(Mutex<Vec<SocketAddr>>);
 
-impl Doors {
+impl ForbiddenAddresses {
     /// Adds an address.
     pub fn add(&self, address: SocketAddr) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(canonical(address));
