@@ -2,7 +2,8 @@
 //! and cannot be interrupted. So a separate kernel thread does it. If the requesting thread must
 //! stop, the kernel thread continues alone.
 //!
-//! **Invariant:** a look-up counts among its account's sockets until it is over, whoever still waits for it; and there are `LOOK_UPS_MAX` at a time at most.
+//! **Invariant:** a look-up counts among its account's sockets until it ends, also if no thread waits
+//! for it any more. At most `LOOK_UPS_MAX` run at a time.
 
 use crate::port::waiting;
 use crate::session::has_request;
