@@ -105,3 +105,6 @@ impl Drop for Barrier {
         NOTES.lower(self.start);
     }
 }
+
+#[cfg(test)]
+mod tests;

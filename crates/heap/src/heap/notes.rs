@@ -143,6 +143,13 @@ impl<V: Noted> Notes<V> {
         heap.map(|heap| core::mem::take(&mut heap.values)).unwrap_or_default()
     }
 
+    /// Runs `work` while no other thread can lock the list of heaps.
+    #[cfg(test)]
+    pub(crate) fn while_held<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _list = lock(&self.list);
+        work()
+    }
+
     /// Stops keeping notes for the heap that begins at `start`.
     pub(crate) fn lower(&self, start: usize) {
         lock(&self.list).heaps.retain(|heap| heap.addresses.start != start);
