@@ -240,3 +240,52 @@ fn the_glossary_has_each_term_once() {
     assert!(twice.is_empty(), "more than once: {twice:?}");
     assert!(seen.len() > 100, "{} terms were found", seen.len());
 }
+
+/// The names of functions in the Rust sources below `folder`.
+fn functions(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder of the sources can be read") {
+        let path = entry.expect("an entry can be read").path();
+        if path.is_dir() && !path.ends_with("target") {
+            functions(&path, names);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("a source can be read");
+            let after = text.split("fn ").skip(1);
+            let ends = |c: char| !c.is_alphanumeric() && c != '_';
+            names.extend(after.filter_map(|rest| rest.split(ends).next()).map(str::to_owned));
+        }
+    }
+}
+
+/// The tests that the tables of a page name: sentences with underscores. `...` cuts one short.
+fn tests_named_in(text: &str) -> impl Iterator<Item = &str> {
+    let rows = text.lines().filter(|line| line.starts_with('|'));
+    let words = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let names = words.filter_map(|word| word.rsplit("::").next());
+    let of_names = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c);
+    names.filter(move |name| name.chars().all(of_names)).filter(|name| {
+        name.starts_with(|c: char| c.is_ascii_lowercase()) && name.matches('_').count() >= 3
+    })
+}
+
+#[test]
+fn tests_that_a_page_names_are_there() {
+    let mut names = BTreeSet::new();
+    functions(&root().join("crates"), &mut names);
+    let (mut found, mut missing) = (0, Vec::new());
+    for page in pages() {
+        let text = fs::read_to_string(root().join(&page)).expect("a page can be read");
+        for test in tests_named_in(&text) {
+            let is_meant = |name: &String| match test.strip_suffix("...") {
+                Some(begin) => name.starts_with(begin),
+                None => name == test,
+            };
+            if names.iter().any(is_meant) {
+                found += 1;
+            } else {
+                missing.push(format!("{}: {test}", page.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "tests that are not there:\n{}", missing.join("\n"));
+    assert!(found > 30, "{found} names of tests");
+}
