@@ -216,7 +216,7 @@ pub(crate) struct UnixArguments {
 /// The values of `--net`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum NetworkName {
-    /// Sockets between the program's own processes only.
+    /// None, except sockets with a path, which connect to services in mounts.
     None,
     /// TCP and UDP on the loopback interface.
     Loopback,
