@@ -2,7 +2,7 @@ use super::{Completeness, GrowingText, Scan, completeness};
 use proptest::prelude::{Strategy, any, proptest};
 use proptest::sample::select;
 
-/// Parts of texts; `$` ends a line.
+/// Parts of texts; `$` ends a line, and so does `~`, as a carriage return.
 const PARTS: &[&str] = &[
     "(",
     ")",
@@ -34,11 +34,12 @@ const PARTS: &[&str] = &[
     ".",
     " ",
     "$",
+    "~",
 ];
 
 fn texts() -> impl Strategy<Value = String> {
     let parts = proptest::collection::vec(select(PARTS), 0..14);
-    parts.prop_map(|parts| parts.concat().replace('$', "\n"))
+    parts.prop_map(|parts| parts.concat().replace('$', "\n").replace('~', "\r"))
 }
 
 proptest! {
