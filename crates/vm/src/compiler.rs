@@ -138,8 +138,11 @@ pub fn compile(
     Ok(mutator.keep(closure))
 }
 
-/// Makes a heap object for the code.
-fn make_code(mutator: &mut Mutator, code: Code) -> Result<Value, CompileError> {
+/// Makes a heap object for the code if the verifier accepts it.
+///
+/// # Errors
+/// The code is [faulty](CompileError::Faulty), or the heap is full.
+pub fn make_code(mutator: &mut Mutator, code: Code) -> Result<Value, CompileError> {
     verify(&code)?;
     Ok(mutator.foreign(Box::new(code))?)
 }

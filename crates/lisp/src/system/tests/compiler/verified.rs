@@ -12,7 +12,7 @@ use kyocho_syntax::expander::TopLevel;
 use kyocho_syntax::reader::read_all;
 use kyocho_vm::compiler::code::{Code, PROLOGUE_WORDS};
 use kyocho_vm::compiler::instruction::{Instruction, Role};
-use kyocho_vm::compiler::{compile, verify};
+use kyocho_vm::compiler::{CompileError, compile, make_code, verify};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -169,4 +169,22 @@ fn the_verifier_finds_each_broken_instruction() {
         }
     });
     assert!(tried.len() > 100, "{} kinds of faults", tried.len());
+}
+
+/// What the generator makes becomes an object only if the verifier takes it, in every build.
+#[test]
+fn faulty_code_is_an_error_of_the_form() {
+    let mut compiler = Compiler::new(&mut |_| {});
+    let mut good = None;
+    let form = &read_all("(lambda (x) (car x))", "form").unwrap()[0];
+    let system = Arc::clone(lock(&compiler.kernel.base.world).system());
+    let forms = lock(&compiler.kernel.base.world).expand(&system, form).unwrap();
+    compiler.compile(&forms, &mut |code| good = Some(with_words(code, code.words.to_vec())));
+    let good = good.unwrap();
+    let mut words = good.words.to_vec();
+    words[PROLOGUE_WORDS] |= 0xff;
+    let broken = with_words(&good, words);
+    assert!(make_code(&mut compiler.m, good).is_ok());
+    let refused = make_code(&mut compiler.m, broken);
+    assert!(matches!(refused, Err(CompileError::Faulty(_))), "{refused:?}");
 }
