@@ -25,10 +25,13 @@ fn after_the_end(begin: &'static str, look: &'static str, expected: &'static str
             let mut session = system.session();
             assert_eq!(last(&mut session, "(import (kyocho dsm)) 'ready"), "ready");
             system.kernel.torture_outside.store(1, Ordering::Relaxed);
+            let collections = || system.kernel.heap.statistics().collections;
+            let before = collections();
             assert_eq!(last(&mut session, begin), "begun");
             while !system.kernel.threads.started().is_empty() {
                 nap();
             }
+            assert!(collections() > before, "no collection came while a thread was outside");
             assert_eq!(last(&mut session, look), expected, "on {count}");
         });
     }
