@@ -293,17 +293,29 @@ fn caches_of_idle_threads_are_taken_back() {
     });
 }
 
+/// What a Rust object saw as it was dropped.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    world_is_stopped: bool,
+    /// The threads that called `(gc)` may continue.
+    is_settled: bool,
+}
+
 /// A Rust object that records, when it is dropped, whether the world is stopped.
 struct Dropped {
     kernel: Arc<Kernel>,
-    seen: Arc<Mutex<Vec<bool>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl ForeignObject for Dropped {}
 
 impl Drop for Dropped {
     fn drop(&mut self) {
-        lock(&self.seen).push(self.kernel.threads.is_stopped());
+        let collections = self.kernel.heap.statistics().collections;
+        lock(&self.seen).push(Seen {
+            world_is_stopped: self.kernel.threads.is_stopped(),
+            is_settled: self.kernel.collector.settled() >= collections,
+        });
     }
 }
 
@@ -322,7 +334,8 @@ fn rust_objects_are_dropped_when_the_world_runs_and_before_gc_returns() {
             });
             // Twice, because objects made during a collection survive it.
             assert_eq!(last(&mut session, "(gc) (gc) 'collected"), "collected");
-            assert_eq!(*lock(&seen), [false], "beside: {beside}");
+            let expected = [Seen { world_is_stopped: false, is_settled: false }];
+            assert_eq!(*lock(&seen), expected, "beside: {beside}");
         });
     }
 }
