@@ -6,9 +6,10 @@
 #![expect(unsafe_code, reason = "an allocator")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
+use core::alloc::{GlobalAlloc, Layout};
 use core::hint::{black_box, spin_loop};
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::System;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kyocho_microprocess::{Detection, Runtime, scheduler, spawn};

@@ -85,8 +85,9 @@ mod tests {
             Runtime::builder().virtual_processors(1).build().run(main)
         });
         let waiter: Microprocess = told.recv().unwrap();
-        let is_parked = || waiter.record().state.get() == State::Parked;
-        while !run.is_finished() && !(is_parked() && waiter.record().home().is_idle()) {
+        let record = waiter.record();
+        let rests = || record.state.get() == State::Parked && record.home().is_idle();
+        while !run.is_finished() && !rests() {
             thread::yield_now();
         }
         (waiter, run)
