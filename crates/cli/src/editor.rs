@@ -1,5 +1,5 @@
-//! Line editing: history kept between runs, completion of bound names, forms over several lines. What names there are,
-//! and what a whole form is, the caller knows.
+//! Line editing: history kept between runs, completion of bound names, forms over several lines.
+//! The caller supplies the names, and decides whether a form is complete.
 
 use crate::{highlight, terminal};
 use core::cell::Cell;
@@ -45,7 +45,7 @@ impl Prompt {
         Ok(Self { editor, history })
     }
 
-    /// A whole form, or more.
+    /// Reads one or more complete forms.
     ///
     /// # Errors
     /// The user leaves, or the terminal fails.
@@ -55,37 +55,42 @@ impl Prompt {
         Ok(line)
     }
 
-    /// Line by line: a terminal may go at any time, and other prompts write to the same file.
+    /// Appends to the file after each line: a terminal may disappear at any time, and other prompts
+    /// write to the same file.
     fn keep_history(&mut self) {
         if let Some(path) = &self.history
             && let Err(error) = self.editor.append_history(path)
         {
-            terminal::complain(&format!("kyocho: history not kept in {}: {error}", path.display()));
-            // Told once.
+            terminal::complain(&format!(
+                "kyocho: cannot save the history in {}: {error}",
+                path.display()
+            ));
+            // Reported only once.
             self.history = None;
         }
     }
 }
 
-/// `$KYOCHO_HISTORY`, or the file `history` among what is kept between runs.
+/// `$KYOCHO_HISTORY`, or the file `history` in the state folder.
 fn history_path() -> Option<PathBuf> {
     let named = std::env::var_os("KYOCHO_HISTORY").map(PathBuf::from);
     named.or_else(|| Some(state::folder()?.join("history")))
 }
 
-/// Gives the names that begin so.
+/// Returns the names that begin with a text.
 type Names = dyn Fn(&str) -> Vec<String>;
 
-/// What the line editor asks.
+/// What the line editor calls.
 pub(crate) struct PromptHelper {
     names: Box<Names>,
     is_incomplete: Box<dyn Fn(&str) -> bool>,
-    /// The line has been entered: no parenthesis is at a cursor any more.
+    /// The line has been entered, so no parenthesis is at a cursor any more.
     is_entered: Cell<bool>,
 }
 
 impl PromptHelper {
-    /// `names` gives the bound names that begin so; `is_incomplete` says that more text may complete a form.
+    /// `names` returns the bound names that begin with a text. `is_incomplete` returns whether more
+    /// text may complete the form.
     pub(crate) fn new(
         names: impl Fn(&str) -> Vec<String> + 'static,
         is_incomplete: impl Fn(&str) -> bool + 'static,
@@ -132,7 +137,7 @@ impl Hinter for PromptHelper {
     type Hint = String;
 }
 
-/// Asked at each key; a line is shown again as a whole where this says so.
+/// Called at each key. Where it answers yes, the whole line is drawn again.
 impl Highlighter for PromptHelper {
     fn highlight<'l>(&self, line: &'l str, cursor: usize) -> Cow<'l, str> {
         highlight::scheme(line, (!self.is_entered.get()).then_some(cursor)).into()
@@ -141,7 +146,7 @@ impl Highlighter for PromptHelper {
     fn highlight_char(&self, line: &str, cursor: usize, kind: CmdKind) -> bool {
         self.is_entered.set(kind == CmdKind::ForcedRefresh);
         match kind {
-            // The editor knows whether a pair is shown that has to go.
+            // The editor itself redraws a line whose highlighted pair has to be removed.
             CmdKind::MoveCursor => highlight::has_pair_at(line, cursor),
             CmdKind::ForcedRefresh | CmdKind::Other => highlight::is_short(line),
         }

@@ -1,4 +1,5 @@
-//! An editor's connection: `kyocho serve --listen nrepl:..`, by a client of the test's own and by a library.
+//! Connections of editors to `kyocho serve --listen nrepl:..`, by the test's own client and by a
+//! library.
 #![expect(
     clippy::unwrap_used,
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
@@ -40,10 +41,10 @@ fn an_editor_evaluates_in_sessions_of_its_own() {
     );
     let gone = client.one(&[("op", "eval"), ("code", "1"), ("session", &two)]);
     assert_eq!(status(&gone), ["error", "unknown-session", "done"]);
-    // So does `exit` end one.
+    // `exit` also ends a session.
     client.ask(&[("op", "eval"), ("code", "(exit)"), ("session", &one)]);
     assert_eq!(client.one(&[("op", "ls-sessions")]).items("sessions").len(), 0);
-    // Without a session there is one for the connection.
+    // Requests without a session use one of the connection.
     client.ask(&[("op", "eval"), ("code", "(define y 7)")]);
     let answers = client.ask(&[("op", "eval"), ("code", "y")]);
     assert_eq!(answers[0].text("value"), "7");
@@ -51,7 +52,7 @@ fn an_editor_evaluates_in_sessions_of_its_own() {
     assert!(other.ask(&[("op", "eval"), ("code", "y")])[0].text("err").contains("unbound"));
 }
 
-/// The next two answers with a status, which may come in any order: what they answer, and it.
+/// The next two answers with a status, in any order: the request's number, and the status.
 fn two_ends(client: &mut Client) -> Vec<(String, Vec<String>)> {
     let mut ends = Vec::new();
     while ends.len() < 2 {
@@ -77,7 +78,7 @@ fn what_runs_is_interrupted() {
     let other = client.one(&[("op", "interrupt"), ("session", &session), ("interrupt-id", "none")]);
     assert_eq!(status(&other), ["error", "interrupt-id-mismatch", "done"]);
     client.send(&[("op", "interrupt"), ("session", &session), ("interrupt-id", &running)]);
-    // The interrupt is answered, and the evaluation ends, in any order.
+    // The answer to the interrupt and the end of the evaluation come in any order.
     let ends = two_ends(&mut client);
     assert!(
         ends.contains(&(running, vec!["interrupted".to_owned(), "done".to_owned()])),
@@ -87,7 +88,7 @@ fn what_runs_is_interrupted() {
 }
 
 #[test]
-fn an_editor_loads_completes_looks_up_and_sees_who_called() {
+fn an_editor_loads_completes_looks_up_and_shows_stacks() {
     let server = Server::start();
     let mut client = server.connect();
     let session = client.open();
@@ -163,7 +164,8 @@ fn a_procedure_is_looked_up_with_the_names_of_its_parameters() {
         ("some", Some("all")),
         ("more", Some("(a b . rest)")),
         ("many", Some("(x)\n(a b . c)")),
-        // Of the prelude's, whose names are as good; what is no procedure of Lisp has none.
+        // Procedures of the prelude, whose parameter names are internal; others have no parameter
+        // lists.
         ("vector-head", Some("(v end)")),
         ("car", None),
         ("swap!", None),
@@ -196,11 +198,11 @@ fn a_session_begins_with_a_copy_of_another_and_goes_its_own_way() {
     let of_both = "(list (up!) (twice 4) (hash-table-ref table (list 1)) (hash-table-ref by-address p) (first '(a)))";
     assert_eq!(client.eval(&two, of_both), ["(6 8 one found a)"]);
     assert_eq!(client.eval(&two, "(define only-here 1) (set! p (make-point 40)) (up!)"), ["41"]);
-    // What one does is none of the other's business.
+    // Sessions do not affect each other.
     assert_eq!(client.eval(&one, "(list (point-x p) (up!))"), ["(5 6)"]);
     let told = client.ask(&[("op", "eval"), ("code", "only-here"), ("session", &one)]);
     assert!(told[0].text("err").contains("unbound"), "{told:?}");
-    // A copy of the copy; and one where nothing was done yet.
+    // A copy of the copy, and a copy of a session without definitions.
     let three = client.one(&[("op", "clone"), ("session", &two)]).text("new-session").to_owned();
     assert_eq!(client.eval(&three, "(list only-here (up!))"), ["(1 42)"]);
     let fresh = client.open();
@@ -215,7 +217,7 @@ fn a_session_is_copied_in_its_turn_or_its_user_is_told_why_not() {
     let session = client.open();
     let unknown = client.one(&[("op", "clone"), ("session", "none")]);
     assert_eq!(status(&unknown), ["error", "unknown-session", "done"]);
-    // What an image cannot keep, a copy cannot have.
+    // What an image cannot contain, a copy cannot contain either.
     client
         .eval(&session, "(define t (thread-start! (make-thread (lambda () (thread-sleep! 600)))))");
     let refused = client.one(&[("op", "clone"), ("session", &session)]);
@@ -225,7 +227,7 @@ fn a_session_is_copied_in_its_turn_or_its_user_is_told_why_not() {
         |client: &mut Client| client.one(&[("op", "ls-sessions")]).items("sessions").len();
     assert_eq!(sessions(&mut client), 1, "there is none that has not begun");
     client.eval(&session, "(define t 5)");
-    // Behind what is evaluated, which can be interrupted meanwhile.
+    // Requests that wait behind an evaluation, which can be interrupted meanwhile.
     let code = "(define x 7) (display 'on) (newline) (let loop () (loop))";
     let running = client.send(&[("op", "eval"), ("code", code), ("session", &session)]);
     assert_eq!(client.value().unwrap().text("out"), "on\n");
@@ -242,7 +244,7 @@ fn a_session_is_copied_in_its_turn_or_its_user_is_told_why_not() {
     assert_eq!(client.one(&[("op", "ls-middleware")]).items("middleware"), []);
 }
 
-/// A program asks, the editor is told that it waits, and answers.
+/// A program reads, the server asks the editor for input, and the editor sends it.
 #[test]
 fn a_program_reads_what_its_user_sends() {
     let server = Server::start();
@@ -257,7 +259,7 @@ fn a_program_reads_what_its_user_sends() {
         (status(&waits), waits.text("id")),
         (vec!["need-input".to_owned()], asking.as_str())
     );
-    // Half of an answer: it waits again.
+    // Half of the input: the program waits again.
     let half = client.send(&[("op", "stdin"), ("stdin", "Ádá\n(a"), ("session", &session)]);
     let mut ends = [client.value().unwrap(), client.value().unwrap()];
     ends.sort_by_key(|end| end.text("id").parse::<u32>().unwrap());
@@ -270,7 +272,8 @@ fn a_program_reads_what_its_user_sends() {
         values.extend(answer.get("value").map(|_| answer.text("value").to_owned()));
     }
     assert_eq!(values, ["(\"Ádá\" (a b))"]);
-    // What was sent before is there: nobody is asked. An empty text is an end, behind which there may be more.
+    // Input that was sent earlier is there, so the editor is not asked. An empty text is an end of
+    // file, after which more may follow.
     for text in ["rest\n", "last", "", "more\n"] {
         client.one(&[("op", "stdin"), ("stdin", text), ("session", &session)]);
     }
@@ -280,7 +283,7 @@ fn a_program_reads_what_its_user_sends() {
 }
 
 #[test]
-fn who_waits_for_input_is_interrupted_and_closed_and_too_much_is_refused() {
+fn sessions_waiting_for_input_can_be_interrupted_and_closed_and_too_much_is_refused() {
     let server = Server::start();
     let mut client = server.connect();
     let session = client.open();
@@ -300,7 +303,7 @@ fn who_waits_for_input_is_interrupted_and_closed_and_too_much_is_refused() {
     assert_eq!(status(&nobody), ["error", "unknown-session", "done"]);
     let empty = client.one(&[("op", "stdin"), ("session", &session)]);
     assert_eq!(status(&empty), ["error", "no-stdin", "done"]);
-    // A session that waits is closed, and its connection serves others.
+    // A waiting session is closed. Its connection still serves others.
     client.send(&read);
     assert_eq!(status(&client.value().unwrap()), ["need-input"]);
     let closing = client.send(&[("op", "close"), ("session", &session)]);
@@ -311,7 +314,7 @@ fn who_waits_for_input_is_interrupted_and_closed_and_too_much_is_refused() {
 }
 
 #[test]
-fn garbage_and_lost_connections_hurt_nobody() {
+fn garbage_and_lost_connections_do_not_affect_others() {
     let server = Server::start();
     let mut client = server.connect();
     let session = client.open();
@@ -326,7 +329,7 @@ fn garbage_and_lost_connections_hurt_nobody() {
         bad.reader.read_to_end(&mut rest).unwrap();
         assert_eq!(client.eval(&session, "'unhurt"), ["unhurt"], "beside {garbage:?}");
     }
-    // As many sessions as a user may have, again and again: each ends with its connection.
+    // As many sessions as a user may have, repeatedly: each ends with its connection.
     for _ in 0..20 {
         let mut other = server.connect();
         let own = other.open();
@@ -337,14 +340,14 @@ fn garbage_and_lost_connections_hurt_nobody() {
 }
 
 #[test]
-fn who_does_not_show_the_token_first_is_hung_up_on() {
+fn a_client_without_the_token_is_disconnected() {
     let server = Server::start();
     for wrong in [String::new(), "0".repeat(server.token.len()), server.token[1..].to_owned()] {
         let mut stranger = server.connect();
         stranger.token = wrong;
         let refused = stranger.one(&[("op", "eval"), ("code", "(display 'evaluated)")]);
         assert_eq!(status(&refused), ["error", "unauthorized", "done"]);
-        // He does not get a second try.
+        // There is no second attempt.
         stranger.token = server.token.clone();
         let _ = stranger.stream.write_all(b"d2:op8:describee");
         let mut rest = Vec::new();
@@ -357,7 +360,7 @@ fn who_does_not_show_the_token_first_is_hung_up_on() {
     assert_eq!(client.eval(&session, "(* 6 7)"), ["42"], "once is enough");
 }
 
-/// An unmodified client library, as an editor would use it.
+/// An unmodified client library, as an editor uses it.
 #[test]
 fn a_client_library_evaluates_loads_completes_looks_up_and_interrupts() {
     let python = match python::python_with("nrepl", "nrepl-python-client==0.0.3") {

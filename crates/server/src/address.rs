@@ -81,10 +81,10 @@ fn port_of(protocol: &Protocol, text: &str) -> Option<Result<Place, String>> {
     let port = match protocol.ports {
         Ports::None => return None,
         Ports::Any => parsed.map_err(|_| {
-            format!("{text} is no address and port, such as 0.0.0.0:2222 or [::]:2222")
+            format!("{text} is not an address and port, such as 0.0.0.0:2222 or [::]:2222")
         }),
         Ports::Loopback => match parsed {
-            Err(_) => Err(format!("{text} is no address, such as 127.0.0.1:2323")),
+            Err(_) => Err(format!("{text} is not an address and port, such as 127.0.0.1:2323")),
             Ok(port) if !port.ip().is_loopback() => {
                 let name = protocol.name;
                 Err(format!("{name} has no cipher: only loopback, 127.0.0.1 or [::1]"))

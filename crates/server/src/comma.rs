@@ -1,18 +1,19 @@
-//! What begins with a comma at a prompt: short words for what a prompt's user wants most. Each stands for a Lisp text.
+//! Comma commands: short forms for the most frequent actions at a prompt. Each is translated into a
+//! Lisp text.
 
 use core::fmt::Write;
 use std::borrow::Cow;
 
-/// What a typed text comes to.
+/// The meaning of a typed text.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Typed<'a> {
-    /// This is to be evaluated.
+    /// A Lisp text to evaluate.
     Text(Cow<'a, str>),
-    /// This is to be shown.
+    /// A message to show.
     Notice(String),
 }
 
-/// What a command takes.
+/// The argument of a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Nothing,
@@ -23,7 +24,7 @@ enum Takes {
 struct Comma {
     word: &'static str,
     takes: Takes,
-    /// The text, before and behind what it takes.
+    /// The Lisp text, before and after the argument.
     text: (&'static str, &'static str),
     help: &'static str,
 }
@@ -84,7 +85,7 @@ const COMMAS: &[Comma] = &[
     comma("exit", Takes::Nothing, ("(exit", ")"), "leave; so does Ctrl-D"),
 ];
 
-/// What the user has typed.
+/// Translates what the user has typed.
 pub fn typed(text: &str) -> Typed<'_> {
     let Some(command) = text.trim().strip_prefix(',') else { return Typed::Text(text.into()) };
     let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));

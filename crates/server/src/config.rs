@@ -45,7 +45,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 /// A configuration that was checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// Where to listen, as written.
+    /// The addresses to listen on, as written.
     pub(crate) listen: Vec<String>,
     /// Whose account a protocol's connections have that name no user themselves, by the protocol's name.
     pub(crate) configured_users: BTreeMap<&'static str, String>,
@@ -53,21 +53,21 @@ pub(crate) struct Config {
     pub(crate) settings: BTreeMap<&'static str, Settings>,
     /// The folder of users' worlds.
     pub(crate) worlds: Option<PathBuf>,
-    /// By name.
+    /// The users by name.
     pub(crate) users: BTreeMap<String, User>,
 }
 
 /// A user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
-    /// His number on the host, where he has one.
+    /// The user's number on the host, if any.
     pub(crate) uid: Option<u32>,
-    /// Public keys of his, for SSH.
+    /// The user's public keys for SSH.
     pub(crate) keys: Vec<PublicKey>,
     pub(crate) bounds: Bounds,
 }
 
-/// What a user may have unless the file says otherwise.
+/// The limits of a user, unless the file overrides them.
 pub(crate) const DEFAULT: Bounds = Bounds {
     memory_bytes_max: 64 << 20,
     threads_max: 1000,
@@ -80,7 +80,7 @@ pub(crate) const DEFAULT: Bounds = Bounds {
     operator: false,
 };
 
-/// Sockets of who runs the server, where there is no file.
+/// Limit of sockets of the user who runs the server, if there is no file.
 const OWNER_SOCKETS_MAX: usize = 32;
 
 /// The file as it is written, without what is a protocol's.
@@ -117,13 +117,13 @@ struct WrittenUser {
     operator: Option<Spanned<bool>>,
 }
 
-/// The least memory that a session does something useful with.
+/// Least memory with which a session is usable.
 const MEMORY_MIB_MIN: usize = 4;
 
 /// The largest share of the processors.
 const SHARE_MAX: u32 = 1000;
 
-/// What is wrong with a file, and where.
+/// A mistake in a file, and its place.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     path: String,
@@ -206,7 +206,7 @@ fn text_of(value: &Spanned<DeValue<'_>>) -> Result<Spanned<String>, Complaint> {
 }
 
 impl Config {
-    /// What holds without a file: the user who runs the server may come in.
+    /// The configuration that is used without a file: the user who runs the server may connect.
     pub(crate) fn of_owner(uid: u32, protocols: impl Iterator<Item = &'static Protocol>) -> Self {
         let owner = User {
             uid: Some(uid),
@@ -255,7 +255,7 @@ impl Config {
         })
     }
 
-    /// The configuration of a server that the host's user `own` runs.
+    /// Parses the configuration of a server that the host's user `own` runs.
     fn parse(
         text: &str,
         own: u32,
@@ -278,7 +278,7 @@ impl Config {
         Ok(Self { listen, configured_users, settings, worlds, users })
     }
 
-    /// The user with this number on the host.
+    /// The name of the user with this number on the host.
     pub(crate) fn user_of(&self, uid: u32) -> Option<&str> {
         let user = self.users.iter().find(|(_, user)| user.uid == Some(uid));
         user.map(|(name, _)| name.as_str())
@@ -304,7 +304,7 @@ fn users(
         if let Some(uid) = &user.uid
             && let Some(other) = uids.insert(*uid.get_ref(), name.get_ref().clone())
         {
-            return Err((uid.span(), format!("uid {} is {other}'s already", uid.get_ref())));
+            return Err((uid.span(), format!("uid {} belongs to {other} already", uid.get_ref())));
         }
         let uid = user.uid.as_ref().map(|uid| *uid.get_ref());
         let keys = user.keys.iter().map(public_key).collect::<Result<_, _>>()?;
@@ -331,7 +331,8 @@ fn check_configured(
     let is_somebody = user.uid.is_some() || !user.keys.is_empty() || user.bounds.operator;
     if protocol.user == ConfiguredUser::Anybody && is_somebody {
         let message = format!(
-            "anybody on this machine is the {}_user: one without uid, keys, files and operator",
+            "the {}_user must have no uid, keys, files or operator: every process on this machine can \
+             use it",
             protocol.name
         );
         return Err((name.span(), message));
@@ -339,29 +340,29 @@ fn check_configured(
     Ok(())
 }
 
-/// Why this user may not have files.
+/// The message if another user than the server's own is to have files.
 fn only_the_server_has_files(user: &str, own: u32) -> String {
     format!(
-        "{user} may not have files: sessions use them with the rights of the server, which are those of \
-         uid {own} alone; a user with `uid = {own}` may"
+        "{user} may not have files: sessions open files with the rights of the server's own user. \
+         Only the user with `uid = {own}` may have `files`"
     )
 }
 
-/// A line as `ssh-keygen` writes it into a `.pub` file.
+/// Parses a line of a `.pub` file, as `ssh-keygen` writes it.
 fn public_key(line: &Spanned<String>) -> Result<PublicKey, Complaint> {
     let wrong = |message: String| (line.span(), message);
     let key = PublicKey::from_openssh(line.get_ref())
-        .map_err(|error| wrong(format!("no public key as in a .pub file: {error}")))?;
+        .map_err(|error| wrong(format!("not a public key as in a .pub file: {error}")))?;
     if matches!(key.algorithm(), Algorithm::Rsa { .. } | Algorithm::Dsa) {
         let name = key.algorithm();
         return Err(wrong(format!(
-            "{name} keys are not taken: make one with ssh-keygen -t ed25519"
+            "{name} keys are not accepted: make one with ssh-keygen -t ed25519"
         )));
     }
     Ok(key)
 }
 
-/// Whether files of a user's may be called so: his world, his history.
+/// Whether the name can be part of the names of a user's files (world, history).
 fn is_file_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)

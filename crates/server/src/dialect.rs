@@ -3,25 +3,25 @@
 //! A dialect is pure: it turns bytes into events and what is shown into bytes. [`frames`](crate::frames) is what `kyocho
 //! connect` speaks, [`telnet`](crate::telnet) what a plain terminal does.
 
-/// Something that the user has done.
+/// An action of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// He wants a whole text evaluated.
+    /// Evaluate this text.
     Text(String),
-    /// The same, with the values of each form among what the text writes.
+    /// The same, but the values of each form are part of the output.
     Input(String),
-    /// He has typed a line; whether the form is complete the server knows.
+    /// A typed line. The server finds out whether the form is complete.
     Line(String),
-    /// He wants to know which names begin so.
+    /// List the names that begin with this text.
     Complete(String),
-    /// He wants the evaluation to stop.
+    /// Stop the evaluation.
     Interrupt,
-    /// His terminal is to be sent this, as it is.
+    /// Send these bytes to the user's terminal unchanged.
     Answer(Vec<u8>),
 }
 
 impl Event {
-    /// What it takes to keep it.
+    /// Memory that the event takes while it waits.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Input(text) | Self::Line(text) | Self::Complete(text) => {
@@ -32,66 +32,67 @@ impl Event {
     }
 }
 
-/// Something for the user to see.
+/// Something to show to the user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shown<'a> {
-    /// He is in, as this user.
+    /// The session is open, for the user with this name.
     Welcome(&'a str),
-    /// He is not, for this reason.
+    /// There is no session, for this reason.
     Refused(&'a str),
-    /// His program has written this.
+    /// The program has written this.
     Output(&'a str),
     /// The form is not complete.
     More,
-    /// An evaluation is over.
+    /// An evaluation has ended.
     Done(&'a Outcome),
-    /// The names that he asked for.
+    /// The names that were requested.
     Names(&'a [String]),
 }
 
-/// What an evaluation came to.
+/// The result of an evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The values, printed.
     pub(crate) values: Vec<String>,
-    /// The report of what nobody handled.
+    /// The report of an error that was not handled.
     pub(crate) error: Option<String>,
-    /// The session is over, with this code.
+    /// The session has ended, with this exit code.
     pub(crate) exit: Option<u8>,
 }
 
-/// Bytes to events.
+/// Decodes bytes into events.
 pub(crate) trait Decode: Send {
-    /// Takes what has come.
+    /// Decodes received bytes.
     ///
     /// # Errors
-    /// What is no such dialect, or too long: the connection is over, and this is why.
+    /// The bytes are not in this protocol, or a message is too long. The connection is closed with
+    /// this reason.
     fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, String>;
 
-    /// Bytes that have come and make no event yet.
+    /// Number of received bytes that do not form an event yet.
     fn pending_bytes(&self) -> usize;
 }
 
-/// What is shown, to bytes.
+/// Encodes what is shown into bytes.
 pub(crate) trait Encode: Send + Sync {
-    /// Adds what the user's side is to receive.
+    /// Appends the bytes to send to the user's client.
     fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>);
 }
 
-/// The longest text that is evaluated at a time, in bytes.
+/// Longest text that is evaluated at a time, in bytes.
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes up to a newline, bounded.
+/// Splits bytes into lines of bounded length.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     partial: Vec<u8>,
 }
 
 impl Lines {
-    /// Takes bytes; the lines that they complete, without their ends.
+    /// Takes received bytes. Returns the lines that they complete, without line ends.
     ///
     /// # Errors
-    /// A line of more than `bytes_max`.
+    /// A line has more than `bytes_max` bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8], bytes_max: usize) -> Result<Vec<Vec<u8>>, String> {
         let mut lines = Vec::new();
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -107,7 +108,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Bytes of a line whose end has not come.
+    /// Number of bytes of an unfinished line.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.partial.len()
     }

@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// A user who does not take what is sent to him is hung up on after this time.
+/// A client that does not accept its output for this time is disconnected.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Only touched pages of a stack are memory.
 pub(crate) const STACK_BYTES: usize = 1 << 20;
@@ -47,7 +47,7 @@ pub(crate) fn comes_from_outside(stream: &TcpStream) -> Result<(), String> {
         Ok(Some(false)) => Ok(()),
         Ok(Some(true)) => Err(FROM_WITHIN.to_owned()),
         Ok(None) => Err("no process of this machine holds the other end".to_owned()),
-        Err(error) => Err(format!("the host does not tell whose connection this is: {error}")),
+        Err(error) => Err(format!("cannot identify the process at the other end: {error}")),
     }
 }
 

@@ -1,16 +1,18 @@
-//! One evaluation after the other in a session, as a microprocess waits for it; and the interrupt that may come at any time.
+//! Evaluates the texts of a session one after the other, as a microprocess that waits; and
+//! interrupts, which may arrive at any time.
 
 use kyocho_lisp::system::{Evaluation, Report, Session, SessionHandle, Unread};
 use kyocho_microprocess::{Microprocess, park};
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An interrupt for the evaluation that is about to begin.
+/// An interrupt for an evaluation that is about to begin.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupt(AtomicBool);
 
 impl Interrupt {
-    /// Stops the evaluation, or the one that is about to begin where one `is_awaited`.
+    /// Stops the running evaluation. If none runs and one `is_awaited`, stops that one when it
+    /// begins.
     pub(crate) fn raise(&self, handle: &SessionHandle, is_awaited: impl FnOnce() -> bool) {
         self.0.store(true, Ordering::SeqCst);
         if !is_awaited() || handle.interrupt() {
@@ -18,16 +20,16 @@ impl Interrupt {
         }
     }
 
-    /// It was for one that is over.
+    /// Discards an interrupt whose evaluation is over.
     pub(crate) fn clear(&self) {
         self.0.store(false, Ordering::SeqCst);
     }
 }
 
-/// Evaluates, and waits for the end.
+/// Evaluates the text, and waits for the end.
 ///
 /// # Errors
-/// The report of what nobody handled.
+/// The report of an error that was not handled.
 pub(crate) fn evaluate(
     session: &mut Session,
     text: &str,
@@ -39,10 +41,11 @@ pub(crate) fn evaluate(
     session.finish(ended)
 }
 
-/// Evaluates, has the session's output port told the values of each form, and waits for the end.
+/// Evaluates the text, writes the values of each form to the session's output port, and waits for
+/// the end.
 ///
 /// # Errors
-/// The report of what nobody handled.
+/// The report of an error that was not handled.
 pub(crate) fn evaluate_and_print(
     session: &mut Session,
     text: &str,
@@ -54,7 +57,7 @@ pub(crate) fn evaluate_and_print(
     session.finish(ended)
 }
 
-/// Begins something, and waits for its end.
+/// Begins an evaluation, and waits for its end.
 pub(crate) fn await_end(
     begin: impl FnOnce(Box<dyn FnOnce(Unread) + Send>),
     handle: &SessionHandle,

@@ -1,4 +1,4 @@
-//! What `kyocho connect` and the server say to each other: one line of JSON a message.
+//! The protocol between `kyocho connect` and the server: one line of JSON for each message.
 //!
 //! ```text
 //!   {"do":"eval","text":"(display 1) 2"}   ──►
@@ -12,71 +12,71 @@
 use crate::dialect::{Decode, Encode, Event, Lines, Outcome, Shown, TEXT_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
-/// The longest message of a client: a text of which every character is escaped.
+/// Longest message of a client: a text in which every character is escaped.
 const LINE_BYTES_MAX: usize = 6 * TEXT_BYTES_MAX + 1024;
 
-/// From the client.
+/// A message of the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Ask {
-    /// Evaluates a text.
+    /// Evaluate a text.
     Eval {
-        /// Whole forms.
+        /// Complete forms.
         text: String,
     },
-    /// Evaluates what came on standard input: the values of its forms are part of the output.
+    /// Evaluate standard input: the values of its forms are part of the output.
     Run {
-        /// Whole forms.
+        /// Complete forms.
         text: String,
     },
-    /// Stops the evaluation.
+    /// Stop the evaluation.
     Interrupt {},
-    /// Asks for the bound names that begin so.
+    /// List the bound names that begin with a text.
     Complete {
-        /// The beginning.
+        /// The text.
         prefix: String,
     },
 }
 
-/// From the server.
+/// A message of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "show", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Tell {
     /// The session is open.
     Welcome {
-        /// Whose it is.
+        /// Its user.
         user: String,
     },
     /// There is no session; the connection ends.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The program has written this.
     Output {
-        /// Some characters.
+        /// The characters.
         text: String,
     },
-    /// The evaluation is over.
+    /// The evaluation has ended.
     Done {
         /// The values, printed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         values: Vec<String>,
-        /// The report of what nobody handled.
+        /// The report of an error that was not handled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// The session is over, with this code.
+        /// The session has ended, with this exit code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit: Option<u8>,
     },
-    /// The names asked for.
+    /// The names that were requested.
     Names {
         /// Sorted.
         names: Vec<String>,
     },
 }
 
-/// The server's ear.
+/// Decodes messages of the client.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     lines: Lines,
@@ -106,7 +106,7 @@ fn event(line: &[u8]) -> Result<Event, String> {
     }
 }
 
-/// The server's mouth.
+/// Encodes text for the terminal.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder;
 
@@ -116,7 +116,7 @@ impl Encode for Encoder {
             Shown::Welcome(user) => Tell::Welcome { user: user.to_owned() },
             Shown::Refused(reason) => Tell::Refused { reason: reason.to_owned() },
             Shown::Output(text) => Tell::Output { text: text.to_owned() },
-            // This client sends whole forms.
+            // This client sends complete forms only.
             Shown::More => return,
             Shown::Done(Outcome { values, error, exit }) => {
                 Tell::Done { values: values.clone(), error: error.clone(), exit: *exit }
@@ -127,10 +127,10 @@ impl Encode for Encoder {
     }
 }
 
-/// A message as it travels.
+/// A message as a line of JSON.
 ///
 /// # Panics
-/// The message is no JSON: an [`Ask`] and a [`Tell`] always are.
+/// If the message cannot be written as JSON. Every [`Ask`] and [`Tell`] can.
 pub fn line_of(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("text is always JSON");
     line.push(b'\n');

@@ -1,5 +1,6 @@
-//! The heartbeat: evaluates something now and then, as a getty does, and tells the service manager that it came back. A system in which
-//! no evaluation ends, whatever of it hangs, is silent, and is started again.
+//! The heartbeat: evaluates a form at intervals, as a getty does, and notifies the service manager
+//! after each. If evaluations no longer end, whatever the cause, no notice is sent, and the service
+//! manager restarts the server.
 
 use crate::context::Context;
 use crate::evaluation::{Interrupt, evaluate};
@@ -10,10 +11,10 @@ use kyocho_lisp::port::SessionPorts;
 use std::io;
 use std::sync::Arc;
 
-/// What is evaluated: needs memory, and a thread that others do not hold up.
+/// The form. It needs memory, and a thread that no other thread delays.
 const QUESTION: &str = "(thread-join! (spawn (lambda () (list #t)) 'heartbeat))";
 
-/// Starts the service, where the manager waits for it.
+/// Starts the service, if the service manager waits for notices.
 ///
 /// # Errors
 /// The host has no memory for it.
@@ -22,11 +23,11 @@ pub(crate) fn start(context: &Arc<Context>) -> io::Result<()> {
     // As `sd_watchdog_enabled` advises.
     let pause = patience / 2;
     let inner = Arc::clone(context);
-    // An account of its own: no user's limits hold it up.
+    // A separate account, so that no user's limits delay the evaluation.
     let account =
         Account::new("heartbeat", Bounds { files: false, operator: false, ..Bounds::NONE });
     context.system.spawn_service("heartbeat", move || watch(&inner, &account, pause))?;
-    let text = format!("tells every {pause:?} that the system answers");
+    let text = format!("notifies the service manager every {pause:?}");
     context.console.announce_service("heartbeat", &text);
     Ok(())
 }
@@ -34,7 +35,7 @@ pub(crate) fn start(context: &Arc<Context>) -> io::Result<()> {
 /// The service's body.
 fn watch(context: &Context, account: &Arc<Account>, pause: Duration) {
     loop {
-        // A report is an answer as well: of a system that works, and is short of something.
+        // An error report is an answer as well: the system works, and lacks some resource.
         if let Ok(mut session) = context.system.open_session(account, silent()) {
             let _ = evaluate(&mut session, QUESTION, "heartbeat", &Interrupt::default());
         }

@@ -1,4 +1,5 @@
-//! Telling the service manager how the server is (`sd_notify`: datagrams to `$NOTIFY_SOCKET`), where one wants to know.
+//! Notifies the service manager of the server's state (`sd_notify`: datagrams to `$NOTIFY_SOCKET`),
+//! if there is one.
 
 use crate::console::Console;
 use core::time::Duration;
@@ -9,15 +10,15 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// A manager that takes nothing is not told.
+/// Longest wait for a manager that accepts no notice.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Users may come.
+/// The server is ready for connections.
 pub(crate) fn ready(console: Console) {
     tell(console, "READY=1");
 }
 
-/// The configuration is being read; [`ready`] ends that.
+/// The configuration is being read again; [`ready`] ends this state.
 pub(crate) fn reloading(console: Console) {
     tell(console, &format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_ns() / 1000));
 }
@@ -27,7 +28,7 @@ pub(crate) fn stopping(console: Console) {
     tell(console, "STOPPING=1");
 }
 
-/// The server answers: it need not be started again.
+/// The server works: it need not be restarted.
 pub(crate) fn alive(console: Console) {
     tell(console, "WATCHDOG=1");
 }
@@ -37,7 +38,7 @@ fn tell(console: Console, message: &str) {
         && let Err(error) = send(&name, message.as_bytes())
     {
         let name = name.display();
-        console.complain(&format!("kyocho: the service manager at {name} was not told: {error}"));
+        console.complain(&format!("kyocho: cannot notify the service manager at {name}: {error}"));
     }
 }
 
@@ -51,7 +52,8 @@ fn send(name: &OsStr, message: &[u8]) -> io::Result<()> {
     socket.send_to_addr(message, &address).map(drop)
 }
 
-/// How long the manager waits for the next [`alive`]; none where it does not, or waits for another process.
+/// How long the manager waits for the next [`alive`]. `None` if it does not wait, or waits for
+/// another process.
 pub(crate) fn patience() -> Option<Duration> {
     let says = |name| std::env::var(name).ok();
     patience_of(says("WATCHDOG_USEC")?.as_str(), says("WATCHDOG_PID").as_deref())

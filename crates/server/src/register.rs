@@ -1,4 +1,4 @@
-//! Who is known, and each one's account, which outlives a change of the configuration.
+//! The users of the server and their accounts. An account outlives a change of the configuration.
 
 use crate::config::Config;
 use crate::protocol::Protocol;
@@ -15,16 +15,17 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct Register {
     state: Mutex<State>,
-    /// Another configuration holds.
+    /// Notifies of each new configuration.
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug)]
 struct State {
     config: Config,
-    /// The world of who has none.
+    /// The world of users who have none of their own.
     first_world: Option<PathBuf>,
-    /// By name; one that is not in the configuration any more has those sessions that it has.
+    /// Accounts by user name. A user who was removed from the configuration keeps the open
+    /// sessions.
     accounts: HashMap<String, Arc<Account>>,
     /// Connections by protocol and by whose they are, whatever the configuration says meanwhile.
     connections: HashMap<(&'static str, String), Arc<Room>>,
@@ -37,7 +38,7 @@ impl Register {
         Self { state, changed: watch::Sender::new(()) }
     }
 
-    /// Where a user's sessions find their world.
+    /// Where to find the world of a user's sessions.
     pub(crate) fn world_of(&self, name: &str) -> World {
         let state = self.lock();
         let own = state.config.worlds.as_ref().map(|folder| folder.join(format!("{name}.image")));
@@ -48,7 +49,7 @@ impl Register {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another configuration holds from now on, also for who is in.
+    /// Replaces the configuration. New limits also apply to open sessions.
     pub(crate) fn replace(&self, config: Config) {
         let mut state = self.lock();
         for (name, user) in &config.users {
@@ -61,7 +62,7 @@ impl Register {
         self.changed.send_replace(());
     }
 
-    /// What tells of each change from now on.
+    /// Receives a notice of each later change of the configuration.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -73,7 +74,7 @@ impl Register {
         state.account(&name)
     }
 
-    /// The account of a user who has proved to be he.
+    /// The account of a user who has been identified.
     pub(crate) fn account_of(&self, name: &str) -> Option<Arc<Account>> {
         self.lock().account(name)
     }
@@ -85,14 +86,14 @@ impl Register {
         state.account(&name)
     }
 
-    /// Whether it is one of this user's keys.
+    /// Whether this is one of the user's keys.
     pub(crate) fn knows_key(&self, name: &str, key: &PublicKey) -> bool {
         let state = self.lock();
         let keys = state.config.users.get(name).map_or(&[][..], |user| &user.keys);
         keys.iter().any(|own| own.key_data() == key.key_data())
     }
 
-    /// Whether anybody has a key.
+    /// Whether any user has a key.
     pub(crate) fn has_keys(&self) -> bool {
         self.lock().config.users.values().any(|user| !user.keys.is_empty())
     }

@@ -1,18 +1,19 @@
-//! How many there may be of something at a time: connections of editors, sessions of a connection.
+//! Limits the number of things at a time: connections of editors, sessions of a connection.
 
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Counts the places that are taken.
+/// Counts the things.
 #[derive(Debug, Default)]
 pub(crate) struct Room(AtomicUsize);
 
-/// A place: free again when this is dropped.
+/// One thing that is counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place(Arc<Room>);
 
 impl Room {
-    /// One more place; none where `max` are taken, which may be another number each time.
+    /// Counts one more, or returns `None` if there are `max` already. `max` may differ from call to
+    /// call.
     pub(crate) fn enter(self: &Arc<Self>, max: usize) -> Option<Place> {
         let more = |taken| (taken < max).then_some(taken + 1);
         let entered = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);

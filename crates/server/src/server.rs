@@ -20,8 +20,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Exact integers have so many bits at most, 78,000 digits: the slowest operation on them takes some tens of milliseconds, and what is done
-/// in one go, in which nobody can be stopped and no garbage collected, less than ten.
+/// Bound of exact integers: 78,000 digits. The slowest operation on them then takes some tens of
+/// milliseconds. Its longest step that cannot be interrupted or collected takes less than ten.
 const INTEGER_BITS_MAX: u64 = 1 << 18;
 
 /// Why a server does not start, or keeps its configuration.
@@ -113,7 +113,7 @@ type Files = Box<dyn fmt::Debug + Send>;
 /// Opens a door, and starts the service that serves its connections.
 fn open(address: &Address, context: &Arc<Context>) -> io::Result<Option<Files>> {
     let Opened { listener, files } = doors::open(address, context)?;
-    // Where a port was left open, the host has chosen one.
+    // If the address has port 0, the host has chosen a port.
     let place = listener.place().unwrap_or_else(|_| address.place.clone());
     let address = Address { place, ..address.clone() };
     let inner = Arc::clone(context);

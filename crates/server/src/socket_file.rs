@@ -1,15 +1,20 @@
-//! The name of a Unix socket that a server listens at. Nothing is ever removed but a socket of this server's user that nobody listens at.
+//! The file of a Unix socket on which a server listens. Only one kind of file is ever removed: a
+//! socket of the server's own user on which no process listens.
 //!
 //! ```text
 //!   name is free       bind
-//!   name is taken      by a socket of ours, and connecting is refused: a dead server's
-//!                      bind a new one beside it ── exchange both names ── look at what was taken away ── remove that
-//!                                                        └── it is something else: exchange them back
+//!   name is taken      if it is a socket of this user, and connecting is refused: a dead server's.
+//!                      bind a new socket beside it ── exchange both names ── check what the exchange
+//!                                                           │                has taken away
+//!                                                           ├── a dead socket: remove it
+//!                                                           └── anything else: exchange back
 //! ```
 //!
-//! The exchange (`renameat2`, `RENAME_EXCHANGE`) is one step, and what it takes away has a name that nobody else uses. So what happens to the
-//! name between the look and the exchange does no harm. Servers that start at the same time wait for each other: each holds the lock of
-//! the folder (`flock`) until it listens. Without it, one that has its name and does not listen yet would be taken for dead.
+//! The exchange (`renameat2`, `RENAME_EXCHANGE`) is one step, and what it takes away gets a name
+//! that no other process uses. So the name may be changed between check and exchange without harm.
+//! Servers that start at the same time wait for each other: each holds the lock of the folder
+//! (`flock`) until it listens. Otherwise a server that is bound and does not listen yet would be
+//! taken for dead.
 
 use core::time::Duration;
 use kyocho_microprocess::net::UnixListener;
@@ -25,24 +30,25 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener as StdListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// The lock of a folder is asked for so often: anybody who may read the folder can keep it.
+/// Attempts to lock the folder. Any process that may read the folder can keep its lock.
 const LOCKINGS_MAX: usize = 250;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A file of a directory, as the host numbers it.
+/// Device and number of a file.
 type Identity = (u64, u64);
 
-/// The name of a socket: gone when this is dropped, unless it has become something else's.
+/// The name of a socket. Removed when this is dropped, unless it names another file by then.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     place: Place,
     identity: Identity,
 }
 
-/// Listens at `path`, where anybody may connect; what is to be kept for as long.
+/// Listens at `path`, where every user may connect. Also returns what must be kept meanwhile.
 ///
 /// # Errors
-/// A server listens there; what is there is no socket, or another user's; the host's.
+/// A server listens there, the file is not a socket or belongs to another user, or the host
+/// refuses.
 pub(crate) fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let place = Place::of(path)?;
     place.lock()?;
@@ -61,7 +67,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Gone already, or another's by now: that is what was wanted.
+        // The file may be gone or replaced already, which is as good.
         let _ = self.place.remove(self.identity);
     }
 }
@@ -84,12 +90,12 @@ impl Place {
         Ok(Self { folder, name })
     }
 
-    /// Waits until no other server looks at names of the folder.
+    /// Waits until no other server examines names of the folder.
     fn lock(&self) -> io::Result<()> {
         for _ in 0..LOCKINGS_MAX {
             match flock(&self.folder, FlockOperation::NonBlockingLockExclusive) {
                 Err(rustix::io::Errno::WOULDBLOCK) => {
-                    // A signal that comes earlier has it look earlier.
+                    // If a signal ends the sleep early, the next attempt comes earlier.
                     let _ = sleep::until(monotonic_ns() + PAUSE.as_nanos() as u64);
                 }
                 result => return Ok(result?),
@@ -107,14 +113,14 @@ impl Place {
         Path::new("/proc/self/fd").join(self.folder.as_raw_fd().to_string()).join(name)
     }
 
-    /// A name beside it that nobody else uses.
+    /// An unused name beside this one.
     fn aside(&self) -> io::Result<OsString> {
         let mut number = [0; 8];
         getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(format!(".kyocho-{:016x}", u64::from_ne_bytes(number)).into())
     }
 
-    /// Which socket of this user's a name stands for; none where it is something else.
+    /// The socket of this user that a name refers to. `None` if it refers to something else.
     fn identity_of(&self, name: &OsStr) -> io::Result<Option<Identity>> {
         let found = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
@@ -122,8 +128,8 @@ impl Place {
         Ok((is_socket && is_own).then_some((found.st_dev, found.st_ino)))
     }
 
-    /// Lets anybody connect: the kernel tells who it is. The name may have become a link meanwhile: what a socket's own descriptor
-    /// leads to is changed, nothing else.
+    /// Permits all users to connect: the kernel reports who they are. The name may have become a
+    /// link meanwhile. So the rights are changed through a descriptor of the socket itself.
     fn open_to_all(&self, identity: Identity) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let socket = rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())?;
@@ -135,7 +141,7 @@ impl Place {
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o666))
     }
 
-    /// Refuses a name that is no socket of a dead server of this user's.
+    /// Refuses a name that is not a dead server's socket of this user.
     fn is_left_over(&self, name: &OsStr) -> io::Result<()> {
         let taken = |why| Err(io::Error::new(ErrorKind::AlreadyExists, why));
         if self.identity_of(name)?.is_none() {
@@ -148,7 +154,7 @@ impl Place {
         }
     }
 
-    /// Puts a socket in the place of a dead server's.
+    /// Replaces a dead server's socket by a new one.
     fn take_over(&self) -> io::Result<(StdListener, Identity)> {
         self.is_left_over(&self.name)?;
         let aside = self.aside()?;
@@ -159,11 +165,12 @@ impl Place {
         let exchanged = exchange().map_err(io::Error::from);
         let left_over = exchanged.and_then(|()| {
             self.is_left_over(&aside).inspect_err(|_| {
-                // Something else came in between: it gets its name back, unless that is gone again.
+                // Another file took the name in between. It gets its name back, unless it is gone
+                // again.
                 let _ = exchange();
             })
         });
-        // What has the other name now: the dead server's socket, or our own.
+        // The other name now refers to the dead server's socket or to the new one.
         let removed = match self.identity_of(&aside) {
             Ok(Some(_)) => rustix::fs::unlinkat(&self.folder, &aside, AtFlags::empty()),
             _ => Ok(()),
@@ -173,7 +180,7 @@ impl Place {
         Ok((listener, identity))
     }
 
-    /// Removes the name while it stands for this socket.
+    /// Removes the name if it refers to this socket.
     fn remove(&self, identity: Identity) -> io::Result<()> {
         let folder = &self.folder;
         if self.identity_of(&self.name)? != Some(identity) {

@@ -1,8 +1,9 @@
-//! Where what is kept between runs lies: `$XDG_STATE_HOME/kyocho`, or `~/.local/state/kyocho`.
+//! The folder for files that are kept between runs: `$XDG_STATE_HOME/kyocho`, or
+//! `~/.local/state/kyocho`.
 
 use std::path::PathBuf;
 
-/// The folder, made where there is none; none where there is no home for it.
+/// The folder, which is made if necessary. `None` if the user has no home folder.
 pub fn folder() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)

@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-/// No wait below is meant to last; this only keeps a broken server from hanging the test run.
+/// Ends a test that hangs.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// A server that ends with the test, and where it listens.
+/// A server that ends with the test, and its address.
 pub(crate) struct Server {
     pub(crate) process: Child,
     pub(crate) address: String,
@@ -52,7 +52,7 @@ impl Server {
     }
 }
 
-/// What a client gets: dictionaries of texts, lists and dictionaries; numbers as text.
+/// A received value: texts, lists and dictionaries. Numbers are stored as text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Data {
     Text(String),
@@ -83,12 +83,12 @@ impl Data {
     }
 }
 
-/// A client that speaks bencode by hand.
+/// A client with its own bencode.
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
     pub(crate) reader: BufReader<TcpStream>,
     next: u32,
-    /// Shown with each request; the server looks at the first.
+    /// Sent with each request. The server checks it in the first one.
     pub(crate) token: String,
 }
 
@@ -100,12 +100,12 @@ impl Client {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// The values up to the bracket that closes.
+    /// Reads the values up to the closing bracket.
     fn values(&mut self) -> Vec<Data> {
         core::iter::from_fn(|| self.value()).collect()
     }
 
-    /// The next value; none where the bracket closes.
+    /// Reads the next value. `None` at a closing bracket.
     pub(crate) fn value(&mut self) -> Option<Data> {
         let first = self.reader.fill_buf().unwrap()[0];
         if first.is_ascii_digit() {
@@ -131,7 +131,7 @@ impl Client {
         }
     }
 
-    /// Sends a request; its number.
+    /// Sends a request. Returns its number.
     pub(crate) fn send(&mut self, entries: &[(&str, &str)]) -> String {
         self.next += 1;
         let id = self.next.to_string();
@@ -145,7 +145,7 @@ impl Client {
         id
     }
 
-    /// What comes up to the end of the request with this number.
+    /// The answers up to the end of the request with this number.
     pub(crate) fn answers(&mut self, id: &str) -> Vec<Data> {
         let mut answers = Vec::new();
         loop {
@@ -164,7 +164,7 @@ impl Client {
         self.answers(&id)
     }
 
-    /// The one answer to a request.
+    /// The only answer to a request.
     pub(crate) fn one(&mut self, entries: &[(&str, &str)]) -> Data {
         let mut answers = self.ask(entries);
         assert_eq!(answers.len(), 1, "{answers:?}");
@@ -175,7 +175,7 @@ impl Client {
         self.one(&[("op", "clone")]).text("new-session").to_owned()
     }
 
-    /// The values of a text.
+    /// Evaluates a text. Returns its values.
     pub(crate) fn eval(&mut self, session: &str, code: &str) -> Vec<String> {
         let answers = self.ask(&[("op", "eval"), ("code", code), ("session", session)]);
         let values = answers.iter().filter(|answer| answer.get("value").is_some());

@@ -82,9 +82,9 @@ fn protocols_read_their_own_sections() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn mistakes_are_reported_with_their_line() {
     for (text, line, part) in [
-        ("[user.a]\nuid = 1\n[user.b]\nuid = 1\n", 4, "uid 1 is a's already"),
+        ("[user.a]\nuid = 1\n[user.b]\nuid = 1\n", 4, "uid 1 belongs to a already"),
         ("\ntelnet_user = 'nobody'\n", 2, "there is no [user.nobody]"),
         ("nrepl_user = 'nobody'\n", 1, "there is no [user.nobody]"),
         ("[limits]\n\nmemory_mib = 1\n", 3, "at least 4"),
@@ -92,19 +92,19 @@ fn what_is_wrong_is_told_with_its_line() {
         ("[user.a]\npriority = 64\n", 2, "0 to 63"),
         ("[user.a]\nfiles = true\nshare = 0\n", 3, "share must be 1 to 1000"),
         ("[user.b]\n[user.a]\nuid = 8\nfiles = true\n", 2, "a may not have files"),
-        ("[user.a]\nfiles = true\n", 1, "uid 7 alone"),
+        ("[user.a]\nfiles = true\n", 1, "Only the user with `uid = 7`"),
         ("[limits]\nfiles = true\n[user.a]\nuid = 7\n[user.b]\n", 5, "b may not have files"),
-        ("telnet_user = 'a'\n[user.a]\nuid = 7\n", 1, "anybody on this machine"),
-        ("telnet_user = 'a'\n[user.a]\noperator = true\n", 1, "anybody on this machine"),
+        ("telnet_user = 'a'\n[user.a]\nuid = 7\n", 1, "telnet_user must have no uid"),
+        ("telnet_user = 'a'\n[user.a]\noperator = true\n", 1, "telnet_user must have no uid"),
         (
             "telnet_user = 'a'\n[user.a]\nkeys = ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ x']\n",
             1,
-            "anybody on this machine",
+            "telnet_user must have no uid",
         ),
         ("[user.a]\nmemory = 64\n", 2, "unknown field `memory`"),
         ("[user.a\n", 1, ""),
         ("worlds = '/tmp'\n[user.'../../etc/x']\n", 2, "a user's name is letters"),
-        ("[user.a]\nkeys = [\n'ssh-ed25519 AAAA x']\n", 3, "no public key as in a .pub file"),
+        ("[user.a]\nkeys = [\n'ssh-ed25519 AAAA x']\n", 3, "not a public key as in a .pub file"),
         ("[user.'a/b']\nkeys = ['']\n", 1, "a user's name is letters"),
         ("[user.a]\n[ssh]\nconnections = 0\n", 3, "at least one"),
         ("[ssh]\n\nconnections = 'x'\n", 3, "invalid type"),

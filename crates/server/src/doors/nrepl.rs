@@ -106,7 +106,7 @@ impl Port {
     /// The host's; the configuration names nobody who comes this way.
     fn open(address: SocketAddr, context: &Context) -> io::Result<(Self, TokenFile)> {
         if context.register.configured_account(&PROTOCOL).is_none() {
-            let message = "nobody comes in by this port: the configuration names no `nrepl_user`";
+            let message = "this port needs a configuration with an `nrepl_user`";
             return Err(io::Error::other(message));
         }
         let listener = TcpListener::bind(address)?;
@@ -124,7 +124,7 @@ impl Listener for Port {
     fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
         let (stream, _) = self.listener.accept()?;
         let writer = outlet_of_port(&stream)?;
-        // Answers are small, and come one after the other.
+        // Answers are small, and follow each other.
         writer.set_nodelay(true)?;
         let wire = Wire::new(Box::new(writer));
         let (token, strangers) = (Arc::clone(&self.token), Arc::clone(&self.strangers));
@@ -139,7 +139,7 @@ impl Listener for Port {
     }
 }
 
-/// Who has come, once he has shown the token.
+/// Waits for the token, and identifies the user by it.
 fn shown_the_token(
     strangers: &Arc<Strangers>,
     token: &Token,
@@ -150,7 +150,7 @@ fn shown_the_token(
         wire.hang_up();
         return None;
     };
-    // Asked last: it takes time in proportion to all connections of the machine.
+    // Checked last: it takes time in proportion to all connections of the machine.
     if let Err(reason) = comes_from_outside(&stream) {
         refuse(wire, &reason);
         return None;
@@ -158,14 +158,14 @@ fn shown_the_token(
     Some(Editor { decoder, first: Some(first), ..Editor::new(Box::new(stream), wire) })
 }
 
-/// Serves an editor to its end.
+/// Serves an editor until it disconnects.
 fn begin(context: &Context, account: Option<Arc<Account>>, editor: Editor) {
     // The configuration may have changed meanwhile.
     let Some(account) = account else {
         return refuse(editor.wire, "the configuration names no nrepl_user");
     };
     let (name, max) = (account.name(), account.bounds().sessions_max);
-    // One that opens no session is of no use to him.
+    // A connection that cannot open a session is useless.
     let Some(_place) = context.register.connections(&PROTOCOL, name).enter(max) else {
         let reason = format!("too many connections: {name} may have {max}");
         return refuse(editor.wire, &reason);

@@ -52,23 +52,24 @@ static PROTOCOL: Protocol = Protocol {
     read_section: Some(section::read),
 };
 
-/// Users who were let in and whom no getty serves yet; then the door waits.
+/// Most identified users that no getty serves yet. Beyond that the SSH thread waits.
 const ARRIVALS_MAX: usize = 16;
 const STACK_BYTES: usize = 2 << 20;
-/// What a client may send before it is read, a channel.
+/// Bytes that a client may send ahead on a channel.
 const WINDOW_BYTES: u32 = 128 * 1024;
-/// Its messages that nobody has read; then the connection waits.
+/// Most messages of a client that wait to be read. Beyond that nothing is read from the connection.
 const MESSAGES_MAX: usize = 16;
-/// A client that says nothing is asked so often whether it is there, and is gone after the third silence.
+/// Interval at which a silent client is asked whether it is alive. After three questions without an
+/// answer the connection is closed.
 const KEEPALIVE: Duration = Duration::from_secs(60);
-/// Keys that a client may try.
+/// Most keys that a client may try.
 const ATTEMPTS_MAX: usize = 10;
-/// How long a client that is hung up on has to be told why.
+/// Time to report to a client why its connection is closed.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long nobody is let in after the host had no descriptors for one more.
+/// Pause before the next connection is accepted, after the host had no descriptors for one.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A user who was let in, and his connection.
+/// An identified user, and the user's connection.
 pub(super) struct Arrival {
     pub(super) user: String,
     pub(super) stream: UnixStream,
@@ -98,17 +99,17 @@ struct Port {
 }
 
 impl Port {
-    /// Listens, with a host key that is made on first use.
+    /// Listens on `address`, with a host key that is made on first use.
     ///
     /// # Errors
-    /// The host's; a key that cannot be used.
+    /// The host refuses, or the key cannot be used.
     fn open(address: SocketAddr, context: &Context) -> io::Result<Self> {
         let key = host_key::get()?;
         context.console.announce_service("host key", &host_key::fingerprint(&key));
         if !context.register.has_keys() {
-            context
-                .console
-                .complain("kyocho: ssh: the configuration gives nobody a key: nobody can come in");
+            context.console.complain(
+                "kyocho: ssh: no user of the configuration has `keys`, so all are refused",
+            );
         }
         let listener = StdListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -140,13 +141,13 @@ impl Port {
         Ok(Self { address, arrivals: Mutex::new(arrivals) })
     }
 
-    /// Waits for the next user, as a microprocess.
+    /// Waits for the next identified user, as a microprocess.
     ///
     /// # Errors
-    /// The door's kernel thread is gone.
+    /// The SSH thread has ended.
     fn accept(&self) -> io::Result<Arrival> {
         let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
-        block_on(arrivals.recv()).ok_or_else(|| io::Error::other("the SSH door is closed"))
+        block_on(arrivals.recv()).ok_or_else(|| io::Error::other("the SSH service has ended"))
     }
 }
 
@@ -166,7 +167,7 @@ impl Listener for Port {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Clone)]
 struct Host {
     config: Arc<Config>,
@@ -193,7 +194,8 @@ impl Host {
         }
     }
 
-    /// Serves a connection in a task of its own. Who is too many is hung up on without a word: he costs nothing then.
+    /// Serves a connection in a task of its own. A connection above the limits is closed without an
+    /// answer, which costs nothing.
     fn let_in(&self, stream: TcpStream, address: IpAddr) {
         let limits =
             self.register.settings::<Limits>(&PROTOCOL).map_or_else(Limits::default, |own| *own);
@@ -201,13 +203,13 @@ impl Host {
             let served = self.clone().serve(stream, limits);
             tokio::spawn(async move {
                 let _place = place;
-                // A connection that fails is its client's matter.
+                // A failed connection concerns only its client.
                 let _ = served.await;
             });
         }
     }
 
-    /// One connection, to its end.
+    /// Serves one connection to its end.
     async fn serve(self, stream: TcpStream, limits: Limits) -> Result<(), russh::Error> {
         let deadline = Instant::now() + limits.login;
         let stream = stream.into_std()?;
@@ -219,7 +221,7 @@ impl Host {
         let stream = TcpStream::from_std(stream)?;
         let mut running = timeout_at(deadline, run_stream(config, stream, login)).await??;
         let ends = async {
-            // Who has not proved in time who he is, is hung up on without a word.
+            // A client that has not logged in in time is disconnected without an answer.
             let Ok(Ok(identity)) = timeout_at(deadline, logged_in).await else { return None };
             until_forgotten(&register, changes, &identity).await;
             Some("this key is none of this user's any more")
@@ -231,19 +233,19 @@ impl Host {
         if let Some(reason) = reason {
             let client = running.handle();
             let told = client.disconnect(Disconnect::ByApplication, reason.into(), "en".into());
-            // A client that does not listen is not told.
+            // A client that does not read does not get the reason.
             let _ = timeout(FAREWELL, told).await;
             if let Ok(result) = timeout(FAREWELL, &mut running).await {
                 return result;
             }
         }
-        // The client was quicker.
+        // The client may have closed it already.
         let _ = end.shutdown(Shutdown::Both);
         running.await
     }
 }
 
-/// Waits until a client's key is none of its user's any more.
+/// Waits until the client's key is no longer among its user's keys.
 async fn until_forgotten(
     register: &Register,
     mut changes: watch::Receiver<()>,
@@ -251,7 +253,7 @@ async fn until_forgotten(
 ) {
     while register.knows_key(&identity.user, &identity.key) {
         if changes.changed().await.is_err() {
-            // The register is gone, and the process with it.
+            // The register is gone, so the process ends.
             return;
         }
     }

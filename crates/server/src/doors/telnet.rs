@@ -25,8 +25,8 @@ static PROTOCOL: Protocol = Protocol {
 /// Connections are counted together, also while the configuration names another user.
 const ALL: &str = "";
 
-const NO_USER: &str = "anybody on this machine can come by telnet: a configuration has to \
-                       name a `telnet_user` (docs/serve.md)";
+const NO_USER: &str = "telnet needs a configuration with a `telnet_user`, because every \
+                       process on this machine can connect (docs/serve.md)";
 
 /// The door.
 #[derive(Debug)]
@@ -43,7 +43,8 @@ impl Door for Telnet {
             return Err(io::Error::other(NO_USER));
         }
         let listener = TcpListener::bind(address)?;
-        // The urgent byte of an interrupt stays where it is in the stream; connections inherit this.
+        // The urgent byte of an interrupt stays at its place in the stream. Connections inherit
+        // this setting.
         rustix::net::sockopt::set_socket_oobinline(&listener, true)?;
         context.system.keep_sessions_from(listener.local_addr()?);
         Ok(Opened { listener: Box::new(Port(listener)), files: None })
@@ -72,7 +73,8 @@ impl Listener for Port {
             connection.refuse("the configuration names no telnet_user");
             return Ok(());
         };
-        // Counted before anything is asked, which takes time in proportion to all connections of the machine.
+        // Sessions are counted before `may_enter` is called, because that takes time in proportion to
+        // all connections of the machine.
         let (name, max) = (account.name(), account.bounds().sessions_max);
         let Some(place) = context.register.connections(&PROTOCOL, ALL).enter(max) else {
             connection.refuse(&format!("too many sessions: {name} may have {max}"));

@@ -1,10 +1,10 @@
-//! Making the kernel known: a folder with a `kernel.json` where Jupyter looks for one.
+//! Registers the kernel: writes a folder with a `kernel.json` where Jupyter looks for one.
 
 use serde_json::json;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Where kernels of all users of a machine are.
+/// The folder for kernels of all users of the machine.
 const MACHINE: &str = "/usr/local/share/jupyter";
 
 /// Writes the kernel's specification. Returns its path.
@@ -14,7 +14,7 @@ const MACHINE: &str = "/usr/local/share/jupyter";
 pub(super) fn install(for_user: bool, prefix: Option<&Path>) -> Result<PathBuf, String> {
     let data = match prefix {
         Some(prefix) => prefix.join("share/jupyter"),
-        None if for_user => of_user().ok_or("no home to install in: set HOME")?,
+        None if for_user => of_user().ok_or("no home folder: set HOME, or use --prefix")?,
         None => PathBuf::from(MACHINE),
     };
     let program = env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
@@ -29,11 +29,11 @@ pub(super) fn install(for_user: bool, prefix: Option<&Path>) -> Result<PathBuf, 
     let text = format!("{specification:#}\n");
     std::fs::create_dir_all(&folder)
         .and_then(|()| std::fs::write(&path, text))
-        .map_err(|error| format!("{}: {error} (--user installs for you alone)", path.display()))?;
+        .map_err(|error| format!("{}: {error} (--user installs for you only)", path.display()))?;
     Ok(path)
 }
 
-/// Where Jupyter looks for a user's own.
+/// The folder for kernels of one user.
 fn of_user() -> Option<PathBuf> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = || set("XDG_DATA_HOME").or_else(|| Some(env::home_dir()?.join(".local/share")));

@@ -12,9 +12,10 @@ use zeromq::{
     SocketSend, ZmqMessage, ZmqResult,
 };
 
-/// Requests that wait for the evaluation before them; then the front end does.
+/// Most requests that wait for the evaluation before them. Beyond that nothing is read from the
+/// front end.
 const REQUESTS_MAX: usize = 256;
-/// Messages that were not sent yet; then who writes waits.
+/// Most messages that wait to be sent. Beyond that the threads that write wait.
 const ANSWERS_MAX: usize = 64;
 const STACK_BYTES: usize = 2 << 20;
 
@@ -27,11 +28,11 @@ pub(super) struct Answer {
 }
 
 enum To {
-    /// Who asked.
+    /// The sender of the request.
     Asker(Channel, Vec<Vec<u8>>),
     /// All front ends.
     All,
-    /// Nobody: says that all before it was sent.
+    /// No front end: reports that all messages before it were sent.
     Flushed(oneshot::Sender<()>),
 }
 
@@ -41,34 +42,35 @@ enum Channel {
     Control,
 }
 
-/// The way to the front ends. Clones are the same. To call where one may block, but not on the sockets' own thread.
+/// Sends messages to the front ends. All clones use the same sockets. Its methods block, so the
+/// sockets' own thread must not call them.
 #[derive(Clone)]
 pub(super) struct Answers(Sender<Answer>);
 
 impl Answers {
-    /// Answers a request of the shell.
+    /// Answers a request of the shell channel.
     pub(super) fn reply(&self, request: &Request, kind: &'static str, content: Value) {
         let to = To::Asker(Channel::Shell, request.identities.clone());
         self.send(Answer { kind, parent: request.header.clone(), content, to });
     }
 
-    /// Shows all front ends something that came of the request with this header.
+    /// Sends a message about the request with this header to all front ends.
     pub(super) fn show(&self, parent: &Value, kind: &'static str, content: Value) {
         self.send(Answer { kind, parent: parent.clone(), content, to: To::All });
     }
 
-    /// Waits until all is sent.
+    /// Waits until all messages were sent.
     pub(super) fn flush(&self) {
         let (told, sent) = oneshot::channel();
         let answer =
             Answer { kind: "", parent: Value::Null, content: Value::Null, to: To::Flushed(told) };
         self.send(answer);
-        // Who has sent nothing to tell has ended.
+        // An error means that the sockets' thread has ended.
         let _ = sent.blocking_recv();
     }
 
     fn send(&self, answer: Answer) {
-        // The sockets have ended: nobody wants to know.
+        // If the sockets have ended, the message is not needed.
         let _ = self.0.blocking_send(answer);
     }
 }
@@ -79,10 +81,11 @@ struct Own {
     console: Console,
 }
 
-/// Serves the sockets; the requests that the kernel is to answer, and the way back.
+/// Opens the sockets and serves them. Returns the requests for the kernel, and the way for its
+/// answers.
 ///
 /// # Errors
-/// The host's.
+/// The host refuses.
 pub(super) fn serve(
     connection: Connection,
     handle: SessionHandle,
@@ -108,7 +111,8 @@ pub(super) fn serve(
     Ok((inbox, answers))
 }
 
-/// Until the front end wants an end, or a socket fails. Who waits for requests is told by there being none any more.
+/// Serves until a front end asks for the end, or a socket fails. Then the channel of requests is
+/// closed, which ends the kernel.
 async fn run(
     connection: &Connection,
     own: &Own,
@@ -122,7 +126,7 @@ async fn run(
     let mut heart = RepSocket::new();
     shell.bind(&connection.endpoint(connection.shell_port)).await?;
     control.bind(&connection.endpoint(connection.control_port)).await?;
-    // Programs of a notebook have an empty standard input: nothing is ever asked for here.
+    // Programs of a notebook have an empty standard input, so nothing is ever sent here.
     stdin.bind(&connection.endpoint(connection.stdin_port)).await?;
     news.bind(&connection.endpoint(connection.iopub_port)).await?;
     heart.bind(&connection.endpoint(connection.hb_port)).await?;
@@ -148,7 +152,7 @@ async fn hear(own: &Own, socket: &mut RouterRecvHalf) -> ZmqResult<Request> {
         let parts = socket.recv().await?.into_vec();
         match own.seal.open(parts.into_iter().map(|part| part.to_vec()).collect()) {
             Ok(request) => return Ok(request),
-            // Who has not the key is nobody.
+            // A message without a valid signature is dropped.
             Err(reason) => own.console.complain(&format!("kyocho: jupyter: {reason}")),
         }
     }
@@ -163,7 +167,7 @@ async fn hear_shell(
     Ok(())
 }
 
-/// Interrupts and the end, at any time. Returns when the front end wants an end.
+/// Answers interrupts and shutdown requests at any time. Returns after a shutdown request.
 async fn hear_control(
     own: &Own,
     mut socket: RouterRecvHalf,
@@ -174,7 +178,7 @@ async fn hear_control(
         let request = hear(own, &mut socket).await?;
         let (kind, content) = match request.kind() {
             "interrupt_request" => {
-                // Nothing runs: nothing is to be interrupted.
+                // If nothing runs, there is nothing to interrupt.
                 let _ = handle.interrupt();
                 ("interrupt_reply", json!({"status": "ok"}))
             }
@@ -187,7 +191,7 @@ async fn hear_control(
         };
         let tell = async |kind, content, to| {
             let answer = Answer { kind, parent: request.header.clone(), content, to };
-            // The sockets have ended.
+            // An error means that the sockets have ended.
             let _ = answers.send(answer).await;
         };
         tell("status", json!({"execution_state": "busy"}), To::All).await;
@@ -197,14 +201,14 @@ async fn hear_control(
             handle.end();
             let (told, sent) = oneshot::channel();
             tell("", Value::Null, To::Flushed(told)).await;
-            // Who would have told has ended.
+            // An error means that the sender task has ended.
             let _ = sent.await;
             return Ok(());
         }
     }
 }
 
-/// Sends what is to be sent, in order.
+/// Sends all messages, in order.
 async fn send_all(
     own: &Own,
     mut outbox: Receiver<Answer>,
@@ -216,7 +220,7 @@ async fn send_all(
         let identities = match &to {
             To::Flushed(_) => Vec::new(),
             To::Asker(_, identities) => identities.clone(),
-            // What subscribers choose by.
+            // Subscribers select messages by this name.
             To::All => vec![kind.as_bytes().to_vec()],
         };
         let parts = match own.seal.close(identities, &parent, kind, &content) {
@@ -231,7 +235,7 @@ async fn send_all(
         parts.for_each(|part| message.push_back(part.into()));
         let sent = match to {
             To::Flushed(told) => {
-                // Who waited has ended.
+                // The waiting thread may have ended.
                 let _ = told.send(());
                 Ok(())
             }
@@ -239,7 +243,7 @@ async fn send_all(
             To::Asker(Channel::Control, _) => control.send(message).await,
             To::All => news.send(message).await,
         };
-        // A front end that has gone wants no answer.
+        // A front end that has disconnected needs no answer.
         drop(sent);
     }
     Ok(())

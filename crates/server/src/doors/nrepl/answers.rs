@@ -4,7 +4,7 @@ use super::bencode::Bencode;
 use crate::wire::Wire;
 use std::io;
 
-/// A request, as far as its answers repeat it.
+/// The parts of a request that its answers repeat.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heading {
     pub(super) id: Option<String>,
@@ -12,7 +12,7 @@ pub(super) struct Heading {
 }
 
 impl Heading {
-    /// A message under it.
+    /// A message with these parts and `entries`.
     fn message<'a>(&self, entries: impl IntoIterator<Item = (&'a str, Bencode)>) -> Bencode {
         let own = [("id", &self.id), ("session", &self.session)];
         let own = own.into_iter().filter_map(|(key, text)| Some((key, text.clone()?.into())));
@@ -37,7 +37,7 @@ impl Answers {
         self.0.send(|out| heading.message(entries).write(out))
     }
 
-    /// The last answer to a request.
+    /// Sends the last answer to a request.
     pub(super) fn done<'a>(
         &self,
         heading: &Heading,
@@ -64,10 +64,10 @@ impl Answers {
     }
 }
 
-/// Says why there is no connection.
+/// Reports why the connection is refused, and closes it.
 pub(super) fn refuse(wire: Wire, reason: &str) {
     let answers = Answers::new(wire);
-    // Who has gone does not want to know.
+    // The client may have disconnected; then the reason is not needed.
     let _ = answers.done(&Heading::default(), [("err", reason.into())], &["error"]);
     answers.hang_up();
 }

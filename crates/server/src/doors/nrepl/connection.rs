@@ -1,14 +1,18 @@
-//! nREPL: what editors speak (bencode over TCP; the operations of nREPL 1.0 and cider's `complete`, `info`, `stacktrace`).
+//! nREPL, the protocol of editors: bencode messages; the operations of nREPL 1.0 and cider's
+//! `complete`, `info`, `stacktrace`.
 //!
 //! ```text
-//!  connection ──► nrepl (a microprocess) ── clone, close, interrupt, stdin, describe, ls-sessions: answered where they arrive
-//!                    │  requests                ▲ Wire
-//!                    └──► nrepl-session (one a session): eval, load-file, completions, lookup, stacktrace, in order
-//!                             │  a copy of its world, where the request `clone` names it
+//!  connection ──► nrepl (a microprocess) ── answers clone, close, interrupt, stdin, describe,
+//!                    │                         ls-sessions itself
+//!                    │  requests                                    ▲ Wire
+//!                    └──► nrepl-session (one for each session): eval, load-file, completions, lookup,
+//!                             │                                 stacktrace, in order
+//!                             │  a copy of its world, if the request `clone` names the session
 //!                             └──► nrepl-session: begins with that copy, then answers `clone`
 //! ```
 //!
-//! Each nREPL session is a session of the server, with its own environment, threads and limits, and ends with its connection.
+//! Each nREPL session is a session of the server, with its own environment, threads and limits, and
+//! ends with its connection.
 
 use super::answers::{Answers, Heading};
 use super::bencode::{Bencode, Decoder};
@@ -27,13 +31,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Requests that wait for the evaluation before them; then the connection does.
+/// Most requests that wait for the evaluation before them. Beyond that nothing is read from the
+/// connection.
 const REQUESTS_MAX: usize = 16;
 const READ_BYTES: usize = 16 * 1024;
 /// Only touched pages of a stack are memory.
 const STACK_BYTES: usize = 1 << 20;
 
-/// The operations, for `describe`.
+/// The supported operations, as `describe` lists them.
 const OPERATIONS: &[&str] = &[
     "clone",
     "close",
@@ -51,17 +56,17 @@ const OPERATIONS: &[&str] = &[
     "stdin",
 ];
 
-/// What the connection's reader and a session's microprocess know of each other.
+/// What the connection's reader keeps for each session.
 struct OpenSession {
     handle: SessionHandle,
     requests: Sender<Order>,
     state: Arc<State>,
-    /// What the session's programs read.
+    /// The standard input of the session's programs.
     input: Arc<Feed>,
 }
 
 impl OpenSession {
-    /// The session is over; who reads there finds the end.
+    /// Ends the session. Its programs read an end of file.
     fn end(&self) {
         self.requests.close();
         self.input.close();
@@ -76,36 +81,36 @@ struct Connection<'a> {
     world: World,
     answers: Answers,
     sessions: BTreeMap<String, OpenSession>,
-    /// The session of requests that name none, once there was one.
+    /// The session of requests that name none. Made by the first of them.
     default: Option<String>,
 }
 
-/// The number of the next session, on any connection.
+/// The number of the next session, over all connections.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// An editor whose user is known.
+/// A connection of an editor whose user is known.
 pub(super) struct Editor {
     pub(super) reader: Box<dyn Read + Send>,
     pub(super) wire: Wire,
-    /// What has come already: whole messages, if any, behind the first request, if there is one.
+    /// Received bytes after the first request, if any.
     pub(super) decoder: Decoder,
     pub(super) first: Option<Request>,
 }
 
 impl Editor {
-    /// One who has said nothing yet.
+    /// A connection from which nothing was read yet.
     pub(super) fn new(reader: Box<dyn Read + Send>, wire: Wire) -> Self {
         Self { reader, wire, decoder: Decoder::of_stranger(0), first: None }
     }
 }
 
-/// The body: serves until the client has gone, then ends his sessions.
+/// Serves the client until it disconnects, then ends its sessions.
 pub(super) fn serve(system: &Arc<System>, account: &Arc<Account>, world: World, editor: Editor) {
     let Editor { mut reader, wire, mut decoder, first } = editor;
     let answers = Answers::new(wire);
     let mut connection =
         Connection { system, account, world, answers, sessions: BTreeMap::new(), default: None };
-    // Who is told why he is hung up on, or has gone, needs no more.
+    // The client has got the reason, or has disconnected.
     let _ = connection.serve_stream(reader.as_mut(), &mut decoder, first);
     connection.sessions.values().for_each(OpenSession::end);
     connection.answers.hang_up();
@@ -143,7 +148,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Says why the connection ends: nothing that comes behind can be understood.
+    /// Reports why the connection ends. The rest of the stream cannot be decoded.
     fn give_up<T>(&self, reason: String) -> io::Result<T> {
         self.answers.done(&Heading::default(), [("err", reason.into())], &["error"])?;
         Err(io::ErrorKind::InvalidData.into())
@@ -161,7 +166,7 @@ impl Connection<'_> {
                 let names = Bencode::texts(self.sessions.keys().map(String::as_str));
                 self.answers.done(&heading, [("sessions", names)], &[])
             }
-            // Operations are what there is, and cannot be added to.
+            // The operations are fixed: there is no middleware.
             Some("ls-middleware") => {
                 self.answers.done(&heading, [("middleware", Bencode::List(Vec::new()))], &[])
             }
@@ -174,7 +179,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Opens a session, with a copy of the world of the one that is named.
+    /// Opens a session. If the request names a session, the new one begins with a copy of its
+    /// world.
     fn answer_clone(&mut self, heading: Heading) -> io::Result<()> {
         self.forget_ended();
         let (copy, to_come) = channel::bounded(1);
@@ -190,7 +196,7 @@ impl Connection<'_> {
         };
         match (self.open(beginning), &heading.session) {
             (Ok(name), None) => self.answers.done(&heading, [("new-session", name.into())], &[]),
-            // It answers itself, once it has begun.
+            // The new session answers once it has begun.
             (Ok(_), Some(_)) => Ok(()),
             (Err(reason), _) => self.answers.done(&heading, [("err", reason.into())], &["error"]),
         }
@@ -200,7 +206,7 @@ impl Connection<'_> {
         self.sessions.retain(|_, opened| !opened.state.is_over.load(Ordering::Acquire));
     }
 
-    /// Opens a session; its name, or why there is none.
+    /// Opens a session. Returns its name, or why it could not be opened.
     fn open(&mut self, beginning: Beginning) -> Result<String, String> {
         let name = format!("kyocho-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let state = Arc::new(State::default());
@@ -214,7 +220,7 @@ impl Connection<'_> {
                 (self.answers.clone(), Arc::clone(&state), name.clone());
             Feed::new(move || {
                 let status = [("status", Bencode::texts(["need-input"]))];
-                // Who has gone sends nothing, and his session ends.
+                // If the client has disconnected, its session ends.
                 let _ = answers.send(&state.heading(&session), status);
             })
         };
@@ -234,7 +240,7 @@ impl Connection<'_> {
         let (answers, served, own_name) = (self.answers.clone(), Arc::clone(&state), name.clone());
         let body = move || {
             let mut worker = Worker::new(session, answers, served);
-            // Who has gone needs no answer.
+            // If the client has disconnected, no answer is needed.
             let _ = worker.begin(beginning, &own_name).and_then(|()| worker.run(&inbox));
         };
         let name_outside = format!("nrepl-session: {}", self.account.name());
@@ -254,7 +260,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Gives text to what a session's programs read, now or later.
+    /// Appends text to a session's standard input.
     fn feed(&self, heading: &Heading, text: Option<&str>) -> io::Result<()> {
         let name = heading.session.as_ref().or(self.default.as_ref());
         let opened = name.and_then(|name| self.sessions.get(name));
@@ -262,13 +268,13 @@ impl Connection<'_> {
             (None, _) => &["error", "unknown-session"],
             (_, None) => &["error", "no-stdin"],
             (Some(opened), Some(text)) if opened.input.send(text.as_bytes()) => &[],
-            // It has to be read first.
+            // Earlier text must be read first.
             _ => &["error", "stdin-full"],
         };
         self.answers.done(heading, [], status)
     }
 
-    /// Stops what a session evaluates; only the request with this id, where one is said.
+    /// Stops the evaluation of a session. With an `id`, stops only the request with this id.
     fn interrupt(&self, heading: &Heading, id: Option<&str>) -> io::Result<()> {
         let name = heading.session.as_ref().or(self.default.as_ref());
         let Some(opened) = name.and_then(|name| self.sessions.get(name)) else {
@@ -301,7 +307,7 @@ impl Connection<'_> {
         self.answers.done(heading, entries, &[])
     }
 
-    /// Gives a request to its session; to the connection's own where it names none.
+    /// Passes a request to its session, or to the connection's default session if it names none.
     fn pass_on(&mut self, mut heading: Heading, request: Request) -> io::Result<()> {
         if heading.session.is_none() && self.default.is_none() {
             match self.open(Beginning::Own) {
@@ -313,7 +319,7 @@ impl Connection<'_> {
         }
         heading.session = heading.session.or_else(|| self.default.clone());
         let opened = heading.session.as_ref().and_then(|name| self.sessions.get(name));
-        // One that `exit` has ended takes no more.
+        // A session that has ended by `exit` accepts no more requests.
         if opened.is_some_and(|opened| opened.requests.send(Order::Serve(request)).is_ok()) {
             return Ok(());
         }
@@ -321,7 +327,7 @@ impl Connection<'_> {
     }
 }
 
-/// A version `1.2.3`, in parts.
+/// A version `1.2.3` as a dictionary of its parts.
 fn version(text: &str) -> Bencode {
     let parts = ["major", "minor", "incremental"].into_iter().zip(text.split('.'));
     let part =

@@ -1,4 +1,5 @@
-//! Editors that come by TCP: who has not shown the token has no session, no account and little memory, and not for long.
+//! Editors that connect by TCP. Until a client has sent the token it has no session, no account and
+//! little memory, and its time is limited.
 
 use super::answers::{Answers, refuse};
 use super::bencode::Decoder;
@@ -13,14 +14,14 @@ use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const READ_BYTES: usize = 16 * 1024;
-/// The longest message of who is not known.
+/// Longest message of a client that is not identified.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
-/// How many there may be at a time: with one more the first of them is hung up on.
+/// Most unidentified clients at a time. One more closes the oldest connection.
 const STRANGERS_MAX: usize = 64;
-/// How long one has to show the token, however slowly he sends.
+/// Time for sending the token.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Those who have connected and are not known, in the order in which they came.
+/// The unidentified clients, in the order of their connections.
 #[derive(Default)]
 pub(crate) struct Strangers(Mutex<Waiting>);
 
@@ -41,7 +42,7 @@ impl Strangers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more.
+    /// Adds a client.
     fn enter(self: &Arc<Self>, wire: &Wire) -> Stranger {
         let mut waiting = self.lock();
         let is_full = waiting.wires.len() >= STRANGERS_MAX;
@@ -49,7 +50,7 @@ impl Strangers {
         let number = waiting.next;
         waiting.next += 1;
         waiting.wires.push_back((number, wire.clone()));
-        // What is written to it is waited for: not with the lock that others need.
+        // Closing waits for a write in progress, so the lock is released first.
         drop(waiting);
         if let Some((_, first)) = first {
             first.hang_up();
@@ -65,7 +66,8 @@ impl Drop for Stranger {
     }
 }
 
-/// Waits for the message with the token: it, and what has come behind it. None: he is hung up on, or to be.
+/// Waits for the message with the token. Returns its request and the bytes after it, or `None` if
+/// the connection was closed or must be.
 pub(crate) fn wait(
     strangers: &Arc<Strangers>,
     token: &Token,
@@ -94,7 +96,7 @@ pub(crate) fn wait(
         Ok(request) => {
             let reason = "the first message must have the server's `token` (see `kyocho serve`)";
             let entries = [("err", reason.into())];
-            // Who has gone does not want to know.
+            // The client may have disconnected; then the reason is not needed.
             let _ = Answers::new(wire.clone()).done(
                 &request.heading(),
                 entries,

@@ -9,30 +9,31 @@ use kyocho_sys::prim::atomic::AtomicBool;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What names are in: there are no namespaces.
+/// The namespace that answers name. Scheme has none.
 pub(super) const NAMESPACE: &str = "kyocho";
 
-/// What a session's microprocess is to do.
+/// An order to a session's microprocess.
 pub(super) enum Order {
     Serve(Request),
-    /// Another session is to begin with a copy of its world.
+    /// Send a copy of the session's world, for another session to begin with.
     Copy(Sender<Result<WorldCopy, String>>),
 }
 
-/// What a session begins with.
+/// The world with which a session begins.
 pub(super) enum Beginning {
-    /// Its user's world.
+    /// The user's own world.
     Own,
-    /// The copy of another's that comes; then the request that asked for it is answered.
+    /// A copy of another session's world, which will be received. Then the request is answered.
     CopyOf(Receiver<Result<WorldCopy, String>>, Heading),
 }
 
-/// The request that is served in a session.
+/// State that the reader and the session's microprocess share.
 #[derive(Debug, Default)]
 pub(super) struct State {
     current: Mutex<Option<Heading>>,
     pub(super) interrupt: Interrupt,
-    /// `exit` has ended it; or there was no copy to begin with, it never was, and nobody knows its name.
+    /// Set if the session has ended by `exit`, or if it never began because no copy of a world
+    /// could be made.
     pub(super) is_over: AtomicBool,
 }
 
@@ -41,14 +42,14 @@ impl State {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What something in this session is said under: the request that is served, if any.
+    /// The parts to repeat in messages of this session: those of the current request, if any.
     pub(super) fn heading(&self, session: &str) -> Heading {
         let idle = || Heading { id: None, session: Some(session.to_owned()) };
         self.lock().clone().unwrap_or_else(idle)
     }
 }
 
-/// What a session writes, under the request that it is about.
+/// A port of a session. What is written goes to the client, as an answer to the current request.
 pub(super) struct Output {
     pub(super) answers: Answers,
     pub(super) state: Arc<State>,

@@ -1,18 +1,18 @@
-//! How many connections there may be: from one address, and in all.
+//! Limits the number of connections, from one address and in all.
 //!
-//! Of IPv6 a site has a network of 64 bits at least, and every host in it as many addresses as it likes (RFC 4291, §2.5.1; RFC 8981): so
-//! all of one such network count as one.
+//! An IPv6 site has a network of at least 64 bits, and every host in it any number of addresses
+//! (RFC 4291, §2.5.1; RFC 8981). So all addresses of such a network count as one.
 
 use super::section::Limits;
 use core::net::{IpAddr, Ipv6Addr};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The connections that there are.
+/// Counts the open connections by address.
 #[derive(Debug, Default)]
 pub(super) struct Places(Mutex<HashMap<IpAddr, usize>>);
 
-/// A connection's place: free again when this is dropped.
+/// One connection that is counted until this is dropped.
 #[derive(Debug)]
 pub(super) struct Place(Arc<Places>, IpAddr);
 
@@ -21,7 +21,7 @@ impl Places {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more connection from there; none where it is too many.
+    /// Counts one more connection from `address`, or returns `None` if a limit is reached.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Option<Place> {
         let address = network(address);
         let mut taken = self.lock();
@@ -35,7 +35,8 @@ impl Places {
     }
 }
 
-/// What counts as one address: of IPv4 each, also where it is written as one of IPv6.
+/// What counts as one address: each IPv4 address, also if it is written as an IPv6 address, and
+/// each IPv6 network of 64 bits.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

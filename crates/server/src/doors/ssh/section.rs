@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use toml::Spanned;
 
-/// The longest that a client may take to prove who it is.
+/// Longest time for a client to log in.
 const LOGIN_SECONDS_MAX: u64 = 3600;
 
 /// What the table says.
