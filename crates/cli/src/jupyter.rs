@@ -1,4 +1,4 @@
-//! `kyocho jupyter`: makes the kernel for notebooks known, and runs it.
+//! `kyocho jupyter`: registers the kernel for notebooks, and runs it.
 
 use crate::boot::{Voice, boot_world};
 use crate::serve::CONSOLE;
@@ -57,7 +57,7 @@ fn make_known(for_user: bool, prefix: Option<&Path>) -> io::Result<()> {
 fn run(connection: &Path, options: Options) -> io::Result<()> {
     let notebook = Notebook::read(connection)?;
     let Some(system) = boot_world(options, Voice::Quiet) else {
-        return Err(io::Error::other("the kernel does not run"));
+        return Err(io::Error::other("the kernel cannot run: its system did not boot"));
     };
     notebook.serve(&system, CONSOLE)
 }

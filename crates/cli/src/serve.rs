@@ -1,6 +1,7 @@
-//! `kyocho serve`: a system that many users are in at the same time.
+//! `kyocho serve`: one system for many users at the same time.
 //!
-//! The main kernel thread waits for signals: SIGHUP reads the configuration again, SIGTERM and SIGINT end.
+//! The main kernel thread waits for signals: SIGHUP reads the configuration again, SIGTERM and
+//! SIGINT end the server.
 
 use crate::boot::{Voice, boot};
 use crate::{signals, terminal};
@@ -9,7 +10,7 @@ use kyocho_server::{Address, Console, Plan, ServeError};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Where a server's messages go.
+/// Prints the server's messages: information to standard output, errors to standard error.
 pub(crate) const CONSOLE: Console =
     Console { announce: terminal::line, complain: terminal::complain };
 

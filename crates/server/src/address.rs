@@ -1,7 +1,8 @@
-//! Where a server listens: the name of a protocol, and a Unix socket or a TCP port.
+//! The addresses of a server: the name of a protocol, and a Unix socket or a TCP port.
 //!
 //! ```text
-//!   unix:PATH   ssh:ADDRESS:PORT   nrepl   nrepl:unix:PATH   nrepl:127.0.0.1:PORT   telnet:127.0.0.1:PORT
+//!   unix:PATH   ssh:ADDRESS:PORT   nrepl   nrepl:unix:PATH   nrepl:127.0.0.1:PORT
+//!   telnet:127.0.0.1:PORT
 //! ```
 
 use crate::protocol::{Ports, Protocol};
@@ -9,17 +10,17 @@ use core::fmt;
 use core::net::SocketAddr;
 use std::path::PathBuf;
 
-/// A protocol, and where it listens.
+/// An address to listen on: a protocol, and its socket or port.
 #[derive(Clone, Debug)]
 pub struct Address {
     pub(crate) protocol: &'static Protocol,
     pub(crate) place: Place,
 }
 
-/// Where a protocol listens.
+/// A socket or port on which a protocol listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A Unix socket: the kernel says which user connects.
+    /// A Unix socket. The kernel reports the user of each client.
     Socket(PathBuf),
     /// A TCP port.
     Port(SocketAddr),
@@ -38,10 +39,10 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// The address that `text` is, of one of these protocols.
+    /// Parses an address of one of these protocols.
     ///
     /// # Errors
-    /// `text` is no address, for the reason given.
+    /// `text` is not an address. The error gives the reason.
     pub(crate) fn parse(
         text: &str,
         protocols: impl Iterator<Item = &'static Protocol> + Clone,
@@ -75,7 +76,7 @@ fn own_socket(name: &str) -> Result<Place, String> {
     Ok(Place::Socket(folder.join(name)))
 }
 
-/// The port that `text` is; none where the protocol listens at no port.
+/// Parses a port of this protocol. `None` if the protocol has no ports.
 fn port_of(protocol: &Protocol, text: &str) -> Option<Result<Place, String>> {
     let parsed = text.parse::<SocketAddr>();
     let port = match protocol.ports {
@@ -87,7 +88,9 @@ fn port_of(protocol: &Protocol, text: &str) -> Option<Result<Place, String>> {
             Err(_) => Err(format!("{text} is not an address and port, such as 127.0.0.1:2323")),
             Ok(port) if !port.ip().is_loopback() => {
                 let name = protocol.name;
-                Err(format!("{name} has no cipher: only loopback, 127.0.0.1 or [::1]"))
+                Err(format!(
+                    "{name} is not encrypted, so only loopback is allowed: 127.0.0.1 or [::1]"
+                ))
             }
             Ok(port) => Ok(port),
         },

@@ -1,17 +1,17 @@
-//! The configuration: who may come in, what each may have. One small TOML file.
+//! The configuration: the users and their limits, in one TOML file.
 //!
 //! ```toml
-//! listen = ["unix:/run/kyocho/serve.sock", "nrepl:unix:/run/kyocho/nrepl.sock", "telnet:127.0.0.1:2323"]
-//! telnet_user = "guest"        # anybody on this machine is he
-//! nrepl_user = "ada"           # whose editors that come by TCP are: they show a token
-//! worlds = "/var/lib/kyocho"   # users' worlds: (save-image) keeps one there, his next session begins with it
+//! listen = ["unix:/run/kyocho/serve.sock", "telnet:127.0.0.1:2323"]
+//! telnet_user = "guest"        # the account of every telnet connection
+//! nrepl_user = "ada"           # the account of editors that connect by TCP with the token
+//! worlds = "/var/lib/kyocho"   # where (save-image) keeps a user's definitions for the next session
 //!
-//! [limits]              # for everybody, where a user's own say nothing else
+//! [limits]              # the defaults; a user's own section may override each
 //! memory_mib = 64
 //!
 //! [user.ada]
-//! uid = 1000            # who comes through the Unix socket
-//! keys = ["ssh-ed25519 AAAA... ada@home"]   # who comes by SSH
+//! uid = 1000            # identifies the user at the Unix socket
+//! keys = ["ssh-ed25519 AAAA... ada@home"]   # identify the user by SSH
 //! memory_mib = 512
 //! operator = true       # may install policies of the system
 //!
@@ -21,14 +21,18 @@
 //! connections = 1000
 //! ```
 //!
-//! Without a file there is one user: whoever runs the server.
+//! Without a file there is one user: the one who runs the server.
 //!
-//! What a protocol has of its own in the file, the key `NAME_user` and the table `[NAME]`, follows from its [`Protocol`]. It is
-//! taken out of the file before the rest is read.
+//! A protocol may have entries of its own in the file: the key `NAME_user` and the table `[NAME]`.
+//! Its [`Protocol`] says which. These entries are removed from the parsed file before the rest is
+//! read.
 //!
-//! **Invariant:** only the host's user who runs the server may have `files`. The server opens a session's files itself, with its own rights: these lead to
-//! all users' worlds, to the keys of images and of the host, and to the server's own memory.
-//! **Invariant:** the telnet user is nobody in particular: no number on the host, no key, no files, no say over policies.
+//! **Invariant:** only the user who runs the server may have `files`. The server opens a session's
+//! files itself, with its own rights. With these rights a session could read all users' worlds, the
+//! keys of images and of the SSH host, and the server's own memory.
+//!
+//! **Invariant:** the telnet user is not identified, so it has no user number, no keys, no files,
+//! and may not install policies.
 
 use crate::protocol::{ConfiguredUser, Protocol};
 use crate::section::{Complaint, Section, Settings};
@@ -47,9 +51,9 @@ use toml::de::{DeTable, DeValue, Deserializer};
 pub(crate) struct Config {
     /// The addresses to listen on, as written.
     pub(crate) listen: Vec<String>,
-    /// Whose account a protocol's connections have that name no user themselves, by the protocol's name.
+    /// The users of connections that do not identify one, by the name of the protocol.
     pub(crate) configured_users: BTreeMap<&'static str, String>,
-    /// What protocols have read from their sections, by their names.
+    /// The values that protocols have read from their sections, by the name of the protocol.
     pub(crate) settings: BTreeMap<&'static str, Settings>,
     /// The folder of users' worlds.
     pub(crate) worlds: Option<PathBuf>,
@@ -83,7 +87,7 @@ pub(crate) const DEFAULT: Bounds = Bounds {
 /// Limit of sockets of the user who runs the server, if there is no file.
 const OWNER_SOCKETS_MAX: usize = 32;
 
-/// The file as it is written, without what is a protocol's.
+/// The file as it is written, without the entries of protocols.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -99,7 +103,7 @@ struct Written {
 /// The keys of [`Written`].
 const OWN_KEYS: [&str; 4] = ["listen", "worlds", "limits", "user"];
 
-/// A user, or the limits of all users: those have nothing of one user's own.
+/// A user, or the default limits. The defaults have no `uid`, `keys` and `operator`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenUser {
@@ -140,7 +144,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// What protocols have of their own in a file.
+/// The entries of protocols in a file.
 #[derive(Default)]
 struct OfProtocols {
     users: Vec<(&'static Protocol, Spanned<String>)>,
@@ -148,7 +152,7 @@ struct OfProtocols {
 }
 
 impl OfProtocols {
-    /// Takes it out of `file`.
+    /// Removes the entries from `file` and reads them.
     fn take(
         file: &mut DeTable<'_>,
         protocols: impl Iterator<Item = &'static Protocol>,
@@ -197,7 +201,7 @@ impl OfProtocols {
     }
 }
 
-/// The text that a value is.
+/// Checks that a value is a string.
 fn text_of(value: &Spanned<DeValue<'_>>) -> Result<Spanned<String>, Complaint> {
     match value.get_ref().as_str() {
         Some(text) => Ok(Spanned::new(value.span(), text.to_owned())),
@@ -231,7 +235,7 @@ impl Config {
                 config.configured_users.insert(protocol.name, "owner".to_owned());
             }
             if let Some(read) = protocol.read_section {
-                let settings = read(None).expect("a section that is not there has no mistake");
+                let settings = read(None).expect("a missing section has no mistake");
                 config.settings.insert(protocol.name, settings);
             }
         }
@@ -319,7 +323,7 @@ fn users(
     Ok(users)
 }
 
-/// Refuses a user whom a protocol's connections may not have.
+/// Refuses a user that does not exist, or has rights that unidentified clients must not get.
 fn check_configured(
     protocol: &Protocol,
     name: &Spanned<String>,
@@ -369,18 +373,20 @@ fn is_file_name(name: &str) -> bool {
 }
 
 impl WrittenUser {
-    /// Refuses what only one user can have.
+    /// Refuses keys that identify one user or give rights to one user.
     fn of_everybody(self) -> Result<Self, Complaint> {
         let (uid, key) = (self.uid.as_ref().map(Spanned::span), self.keys.first());
         let operator = self.operator.as_ref().map(Spanned::span);
         let own = [("uid", uid), ("keys", key.map(Spanned::span)), ("operator", operator)];
         match own.into_iter().find_map(|(name, place)| Some((name, place?))) {
-            Some((name, place)) => Err((place, format!("`{name}` is one user's own"))),
+            Some((name, place)) => {
+                Err((place, format!("`{name}` belongs in the section of one user")))
+            }
             None => Ok(self),
         }
     }
 
-    /// What the user may have, where `defaults` hold for what is not written.
+    /// The user's limits. Those that are not written are taken from `defaults`.
     fn bounds(self, defaults: Bounds) -> Result<Bounds, Complaint> {
         let mut bounds = defaults;
         if let Some(mib) = self.memory_mib {

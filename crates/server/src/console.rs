@@ -1,21 +1,23 @@
-//! What the server says to its operator. The program that runs the server decides where that goes.
+//! Messages for the operator of the server. The program that runs the server decides where they are
+//! printed.
 
-/// Where the server's messages go. Each is one line, without its end.
+/// Prints the server's messages. Each is one line, without a line end.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
-    /// Takes what the operator needs to know: a listener's address, a host key's fingerprint.
+    /// Prints information, such as the address of a listener or the fingerprint of the host key.
     pub announce: fn(&str),
-    /// Takes what went wrong.
+    /// Prints an error.
     pub complain: fn(&str),
 }
 
 impl Console {
-    /// Announces `text` about `name`, as the services of a system are listed.
+    /// Prints `text` about the service `name`, in the format in which the services of a system are
+    /// listed.
     pub(crate) fn announce_service(&self, name: &str, text: &str) {
         (self.announce)(&format!("{name:<20} {text}"));
     }
 
-    /// Says what went wrong.
+    /// Prints an error.
     pub(crate) fn complain(&self, text: &str) {
         (self.complain)(text);
     }

@@ -1,16 +1,16 @@
-//! What every door is given: the system, its users, and where messages go.
+//! The state that all doors of a server share: the system, its users, and the console for messages.
 
 use crate::console::Console;
 use crate::register::Register;
 use kyocho_lisp::system::System;
 use std::sync::Arc;
 
-/// What all doors of a server share.
+/// The state that all doors of a server share.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// The system whose sessions are opened.
+    /// The system in which sessions are opened.
     pub(crate) system: Arc<System>,
-    /// Who may come in, and as whom.
+    /// The users who may connect, and their accounts.
     pub(crate) register: Arc<Register>,
     pub(crate) console: Console,
 }

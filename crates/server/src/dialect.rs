@@ -1,7 +1,8 @@
-//! What goes over a connection, whatever its form: events come in, what is shown goes out.
+//! The interface between a connection's protocol and a getty: received bytes become events, and
+//! what is to be shown becomes bytes.
 //!
-//! A dialect is pure: it turns bytes into events and what is shown into bytes. [`frames`](crate::frames) is what `kyocho
-//! connect` speaks, [`telnet`](crate::telnet) what a plain terminal does.
+//! A dialect is pure. [`frames`](crate::frames) is the protocol of `kyocho connect`. The telnet door
+//! has that of a plain terminal.
 
 /// An action of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]

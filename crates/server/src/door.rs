@@ -1,18 +1,32 @@
-//! A door: one protocol by which users reach their sessions.
+//! A door: the server side of one protocol by which users connect to their sessions.
 //!
 //! ```text
-//!   Protocol  data: name, forms of its addresses, what the configuration says about it
+//!   Protocol   data: its name, the forms of its addresses, its part of the configuration
 //!      │
-//!   Door ──open(place)──► Listener ──serve_next──► a microprocess that serves one connection
+//!   Door ──open──► Listener ──serve_next──► a microprocess that serves one connection
 //! ```
 //!
-//! To add a protocol, write a file in `doors/` with a type that implements [`Door`], and name it in the table of `doors.rs`.
-//! Addresses, the help of the command and the configuration file follow from its [`Protocol`].
+//! To add a protocol:
 //!
-//! A connection is worth nothing until the door knows whose it is. [`entrance`](crate::entrance) has the ways: the user whom the
-//! kernel names at the other end of a Unix socket, the user of a public key, the user whom the configuration names. It also starts
-//! a getty ([`getty`](crate::getty)) for a protocol that carries lines of text. A protocol of another shape opens its sessions itself with
-//! [`System::open_session`](kyocho_lisp::system::System::open_session), as nREPL does.
+//! 1. Write `doors/NAME.rs` with a `static PROTOCOL: Protocol`, a type that implements [`Door`], and
+//!    a type that implements [`Listener`]. `doors/unix.rs` is the shortest example.
+//! 2. In `doors.rs`, add `mod NAME;` and the door's value to the table `DOORS`.
+//!
+//! The parser of addresses, the help text of `--listen` and the keys of the configuration file are
+//! derived from the [`Protocol`].
+//!
+//! A door must identify the user of a connection before it opens a session:
+//!
+//! | who is the user | function | example |
+//! |---|---|---|
+//! | the user of the process at the other end of a Unix socket | `entrance::account_of_peer` | `unix` |
+//! | the user who has logged in by the protocol itself | `Register::account_of` | `ssh` |
+//! | the user that the configuration names | `Register::configured_account` | `telnet` |
+//!
+//! If the protocol carries lines of text, [`entrance::begin`](crate::entrance::begin) starts a getty
+//! ([`getty`](crate::getty)), which opens the session. A protocol with other messages opens its
+//! sessions itself with [`System::open_session`](kyocho_lisp::system::System::open_session), as
+//! nREPL does.
 
 use crate::address::Place;
 use crate::context::Context;
@@ -21,37 +35,42 @@ use core::fmt::Debug;
 use std::io;
 use std::sync::Arc;
 
-/// A protocol by which users come in.
+/// The server side of one protocol.
 pub(crate) trait Door: Sync {
-    /// The protocol, as data.
+    /// The protocol's name, addresses and configuration.
     fn protocol(&self) -> &'static Protocol;
 
-    /// Listens at `place`, which is of a kind that the protocol permits.
+    /// Listens on `place`, a socket or a port as the protocol's [`Protocol`] permits.
     ///
     /// # Errors
-    /// The host's; a socket where a server listens already; the configuration lets nobody in this way.
+    /// The host refuses, another server listens there, or the configuration names no user for this
+    /// protocol.
     fn open(&self, place: &Place, context: &Arc<Context>) -> io::Result<Opened>;
 }
 
-/// What a door is when it has been opened.
+/// An open door.
 pub(crate) struct Opened {
     pub(crate) listener: Box<dyn Listener>,
-    /// What it has left in the file system: a socket's name, a file with a token. The server drops this when it ends, and the
-    /// listener never, since microprocesses use it until the process exits.
+    /// Files that are removed when this is dropped: the name of a socket, a file with a token. The
+    /// server drops this when it ends. It never drops the listener, because microprocesses use that
+    /// until the process exits.
     pub(crate) files: Option<Box<dyn Debug + Send>>,
 }
 
-/// An open door.
+/// Accepts the connections of an open door.
 pub(crate) trait Listener: Send + Sync {
-    /// Where it listens. The host has chosen the port if 0 was asked for.
+    /// The socket or port on which it listens. If port 0 was requested, this is the port that the
+    /// host has chosen.
     ///
     /// # Errors
-    /// The host's.
+    /// The host does not report the address.
     fn place(&self) -> io::Result<Place>;
 
-    /// Waits for the next connection and starts a microprocess that serves it to its end. Called from a microprocess, in a loop.
+    /// Waits for the next connection, and starts a microprocess that serves it to its end. Called
+    /// from a microprocess, in a loop.
     ///
     /// # Errors
-    /// The host has no memory or descriptor for one more. The caller reports the error, waits and calls again.
+    /// The host has no memory or descriptor for another connection. The caller reports the error,
+    /// waits, and calls again.
     fn serve_next(&self, context: &Arc<Context>) -> io::Result<()>;
 }

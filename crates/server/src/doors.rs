@@ -1,4 +1,5 @@
-//! The table of doors: a new protocol is a file in this folder and its name here.
+//! The table of doors. To add a protocol, write a file in this folder and add its door to [`DOORS`];
+//! see [`door`](crate::door).
 
 mod nrepl;
 mod ssh;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 /// All doors, in the order in which help and messages list them.
 static DOORS: &[&dyn Door] = &[&unix::Unix, &ssh::Ssh, &nrepl::Nrepl, &telnet::Telnet];
 
-/// How long no connection is accepted after the host had no descriptor or memory for one more.
+/// Pause before the next connection is accepted, after the host had no descriptor or memory for
+/// one.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The protocols of all doors.
@@ -26,23 +28,23 @@ pub(crate) fn protocols() -> impl Iterator<Item = &'static Protocol> + Clone {
     DOORS.iter().map(|door| door.protocol())
 }
 
-/// Where a server listens unless told otherwise.
+/// The default address of a server.
 ///
 /// # Errors
-/// There is no directory for it.
+/// The user's directory cannot be determined.
 pub(crate) fn own_address() -> io::Result<Address> {
     Ok(Address { protocol: unix::Unix.protocol(), place: Place::Socket(own_socket()?) })
 }
 
-/// The Unix socket of a user's own server, at which `kyocho connect` knocks unless told otherwise.
+/// The Unix socket of a user's own server: the default of `kyocho serve` and `kyocho connect`.
 ///
 /// # Errors
-/// There is no directory for it.
+/// The user's directory cannot be determined.
 pub fn own_socket() -> io::Result<PathBuf> {
     Ok(kyocho_sys::directory::of_user()?.join("serve.sock"))
 }
 
-/// The forms of addresses, as help lists them.
+/// The forms of addresses, as a help text lists them.
 #[must_use]
 pub fn forms_of_addresses() -> String {
     address::forms(protocols(), ", ")
@@ -56,7 +58,7 @@ impl FromStr for Address {
     }
 }
 
-/// Listens at `address`.
+/// Listens on `address`.
 ///
 /// # Errors
 /// See [`Door::open`].
@@ -84,7 +86,7 @@ mod tests {
     use crate::protocol::{ConfiguredUser, Ports};
 
     #[test]
-    fn what_is_written_is_understood() {
+    fn addresses_are_parsed_and_printed() {
         for text in [
             "unix:/run/k.sock",
             "ssh:0.0.0.0:2222",
@@ -117,16 +119,16 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_which_addresses_there_are() {
+    fn the_forms_of_addresses_follow_from_the_table() {
         assert_eq!(
             forms(protocols(), " or "),
             "unix:PATH, ssh:ADDRESS:PORT, nrepl, nrepl:unix:PATH, nrepl:127.0.0.1:PORT or telnet:127.0.0.1:PORT"
         );
     }
 
-    /// A protocol without a cipher and a secret is for users who may do nothing beyond their session.
+    /// A protocol that does not identify its clients must not be reachable from other machines.
     #[test]
-    fn doors_that_are_open_to_anybody_stay_within_the_machine() {
+    fn doors_without_identification_listen_on_loopback_only() {
         for door in DOORS {
             let protocol = door.protocol();
             let others = DOORS.iter().filter(|other| other.protocol().name == protocol.name);

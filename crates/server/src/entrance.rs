@@ -1,4 +1,4 @@
-//! How a door learns whose a connection is, and the getty that serves it.
+//! Identifies the user of a connection, and starts the getty that serves it.
 
 use crate::context::Context;
 use crate::dialect::{Decode, Encode};
@@ -21,10 +21,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Only touched pages of a stack are memory.
 pub(crate) const STACK_BYTES: usize = 1 << 20;
 
-const FROM_WITHIN: &str = "a session of this server does not enter it";
+const FROM_WITHIN: &str = "a session of this server may not connect to it";
 
-/// Whose account the process has that connected, or why it has none. A session of this server has none: it would become the user who runs
-/// the server.
+/// The account of the user whose process has connected, or why there is none. The server's own
+/// sessions have none: they would become the user who runs the server.
 pub(crate) fn account_of_peer(
     register: &Register,
     stream: &UnixStream,
@@ -37,8 +37,8 @@ pub(crate) fn account_of_peer(
     Ok(register.account_of_uid(peer.user).ok_or_else(unknown))
 }
 
-/// Refuses a connection over the loopback interface if its other end is this process's, or no process's any more. The time that this takes
-/// is in proportion to all connections of the machine.
+/// Refuses a connection over the loopback interface if its other end belongs to this process, or to
+/// no process any more. This takes time in proportion to all connections of the machine.
 pub(crate) fn comes_from_outside(stream: &TcpStream) -> Result<(), String> {
     let ends = stream.local_addr().and_then(|own| Ok((own, stream.peer_addr()?)));
     let end = ends.and_then(|(own, peer)| OtherEnd::of(own, peer));
@@ -51,21 +51,21 @@ pub(crate) fn comes_from_outside(stream: &TcpStream) -> Result<(), String> {
     }
 }
 
-/// The half of a Unix socket that answers go to.
+/// The sending half of a Unix socket.
 pub(crate) fn outlet_of_socket(stream: &UnixStream) -> io::Result<Box<dyn Outlet>> {
     let writer = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
     writer.set_write_timeout(Some(PATIENCE))?;
     Ok(Box::new(writer))
 }
 
-/// The half of a TCP connection that answers go to.
+/// The sending half of a TCP connection.
 pub(crate) fn outlet_of_port(stream: &TcpStream) -> io::Result<std::net::TcpStream> {
     let writer = std::net::TcpStream::from(stream.as_fd().try_clone_to_owned()?);
     writer.set_write_timeout(Some(PATIENCE))?;
     Ok(writer)
 }
 
-/// A connection by a Unix socket, in a dialect.
+/// A connection by a Unix socket, with the decoder and the encoder of its protocol.
 pub(crate) fn by_socket(
     stream: UnixStream,
     decode: impl Decode + 'static,
@@ -76,8 +76,8 @@ pub(crate) fn by_socket(
     Ok(Connection { reader: Box::new(stream), writer, decode, encode })
 }
 
-/// Starts a getty for the account's user, or tells the client why there is none. `may_enter` is asked on the getty's own microprocess, and
-/// the place that it returns is kept to the end of the connection.
+/// Starts a getty for the account's user, or reports to the client why there is none. The getty's own
+/// microprocess first calls `may_enter`. The place that it returns is kept until the connection ends.
 pub(crate) fn begin(
     context: &Context,
     account: Result<Arc<Account>, String>,

@@ -94,7 +94,7 @@ impl Decode for Decoder {
 }
 
 fn event(line: &[u8]) -> Result<Event, String> {
-    let ask = serde_json::from_slice(line).map_err(|error| format!("no message: {error}"))?;
+    let ask = serde_json::from_slice(line).map_err(|error| format!("not a message: {error}"))?;
     match ask {
         Ask::Eval { text } | Ask::Run { text } if text.len() > TEXT_BYTES_MAX => {
             Err(format!("a text of more than {TEXT_BYTES_MAX} bytes"))
@@ -106,7 +106,7 @@ fn event(line: &[u8]) -> Result<Event, String> {
     }
 }
 
-/// Encodes text for the terminal.
+/// Encodes messages of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder;
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_ends_the_connection() {
+    fn invalid_messages_are_refused() {
         for bytes in [&b"hello\n"[..], b"{\"do\":\"shutdown\"}\n", b"\xff\n", b"{}\n", b"[[[[\n"] {
             Decoder::default().feed(bytes).unwrap_err();
         }

@@ -120,7 +120,7 @@ pub(crate) fn serve(
             let _ = screen.show(Shown::Refused(&error.to_string()));
         }
         (_, Err(error)) => {
-            let _ = screen.show(Shown::Refused(&format!("no memory: {error}")));
+            let _ = screen.show(Shown::Refused(&format!("no memory for the session: {error}")));
         }
     }
     handle.end();

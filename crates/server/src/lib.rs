@@ -1,21 +1,25 @@
-//! The doors of the Lisp Server: how many users reach their sessions at the same time, by the protocols that they have.
+//! The doors of the Lisp Server: users connect at the same time, by several protocols, each to a
+//! session of their own.
 //!
 //! ```text
-//!   server     from the configuration to open doors; reading it again
+//!   server     starts and stops: reads the configuration, opens the doors
 //!      │
-//!   doors      the table of doors: unix, ssh, nrepl, telnet ─ one file a protocol, behind one trait (`door`)
+//!   doors      the table of doors: unix, ssh, nrepl, telnet; one file for each protocol, which
+//!      │         implements the trait `Door`
 //!      │
-//!   entrance   whose a connection is          getty   reads, evaluates, shows, for protocols of lines
-//!      │
-//!   register   users and their accounts, as the configuration (`config`) has them
+//!   entrance   identifies the user of a connection     getty   reads, evaluates and prints, for
+//!      │                                                       protocols that carry lines of text
+//!   register   the users of the configuration (`config`), and their accounts
 //!
-//!   jupyter    a kernel of one notebook, in a process of its own
+//!   jupyter    the kernel of one notebook, in a process of its own
 //! ```
 //!
-//! **A new protocol** is a file in `doors/` and its name in the table there; `door.rs` says what it has to have.
+//! **To add a protocol**, write a file in `doors/` and add its door to the table in `doors.rs`.
+//! `door.rs` says what the file must contain.
 //!
-//! **Absent on purpose:** the command line, signals, editing of lines, and printing. A program that runs a server hands over a [`Console`],
-//! boots the system itself, and calls [`Server::reload`] and [`Server::stop`] when it wants.
+//! **Absent on purpose:** the command line, signals, line editing, and printing. The program that
+//! runs a server boots the system itself and supplies a [`Console`] for messages. It also decides
+//! when to call [`Server::reload`] and [`Server::stop`].
 
 mod address;
 pub mod comma;

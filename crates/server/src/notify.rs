@@ -73,7 +73,7 @@ mod tests {
     use core::time::Duration;
 
     #[test]
-    fn the_manager_s_patience_is_this_process_s_own() {
+    fn a_watchdog_for_another_process_is_ignored() {
         let own = std::process::id().to_string();
         let second = Some(Duration::from_secs(1));
         assert_eq!(patience_of("1000000", None), second);

@@ -1,50 +1,54 @@
-//! A protocol as data: its name, where it listens, and what the configuration says about it.
+//! A protocol as data: its name, its addresses, and its part of the configuration.
 //!
-//! The reading of addresses and of the configuration needs no more than this, so both lie below the doors.
+//! The parsers of addresses and of the configuration need only this, so they lie below the doors.
 
 use crate::section::{Complaint, Section, Settings};
 
-/// What is known of a protocol before any listener is open.
+/// Describes a protocol.
 #[derive(Debug)]
 pub(crate) struct Protocol {
-    /// The word by which addresses and the configuration name it.
+    /// The protocol's name in addresses and in the configuration.
     pub(crate) name: &'static str,
-    /// What the address of a Unix socket begins with, such as `unix:`, if the protocol can use one.
+    /// The prefix of an address that is a Unix socket, such as `unix:`. `None` if the protocol cannot
+    /// use a Unix socket.
     pub(crate) socket_prefix: Option<&'static str>,
-    /// The file name of the socket that the bare name stands for, in the user's own directory.
+    /// The file name of the socket in the user's own directory that the bare name of the protocol
+    /// denotes as an address. `None` if the bare name is not an address.
     pub(crate) own_socket: Option<&'static str>,
-    /// Which TCP ports it may listen at.
+    /// The TCP ports on which the protocol may listen.
     pub(crate) ports: Ports,
-    /// Whose account a connection has that names no user itself: the key `NAME_user` of the configuration.
+    /// Whether the key `NAME_user` of the configuration names the user of connections that do not
+    /// identify one.
     pub(crate) user: ConfiguredUser,
-    /// Reads the table `[NAME]` of the configuration, or gives what holds without it.
+    /// Reads the table `[NAME]` of the configuration. `None` if the protocol has no such table.
     pub(crate) read_section: Option<ReadSection>,
 }
 
-/// Reads a protocol's own table of the configuration.
+/// Reads a protocol's own table of the configuration. Returns the defaults if the table is missing.
 ///
 /// # Errors
-/// What is wrong in the table, and where.
+/// The mistake in the table, and its place.
 pub(crate) type ReadSection = fn(Option<Section<'_>>) -> Result<Settings, Complaint>;
 
-/// Which TCP ports a protocol may listen at.
+/// The TCP ports on which a protocol may listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ports {
     /// None.
     None,
-    /// Those of the loopback interface: the protocol has no cipher.
+    /// Ports of the loopback interface, because the protocol is not encrypted.
     Loopback,
-    /// Those of any interface.
+    /// Ports of any interface.
     Any,
 }
 
-/// Whose account a connection has that names no user itself.
+/// Whether the configuration names the user of connections that do not identify one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfiguredUser {
-    /// Every connection names its user. There is no key `NAME_user`.
+    /// No: every connection identifies its user. There is no key `NAME_user`.
     None,
-    /// Any process of the machine can connect. The user may have no number on the host, no keys, no files and no say over policies.
+    /// Yes, and any process of the machine can connect. The user must have no number on the host, no
+    /// keys and no files, and may not install policies.
     Anybody,
-    /// The client shows a secret of the server. The user may be any.
+    /// Yes, and each client sends a secret of the server. So it may be any user.
     Trusted,
 }

@@ -27,7 +27,7 @@ struct State {
     /// Accounts by user name. A user who was removed from the configuration keeps the open
     /// sessions.
     accounts: HashMap<String, Arc<Account>>,
-    /// Connections by protocol and by whose they are, whatever the configuration says meanwhile.
+    /// Counts connections by protocol and by user, across changes of the configuration.
     connections: HashMap<(&'static str, String), Arc<Room>>,
 }
 
@@ -79,7 +79,7 @@ impl Register {
         self.lock().account(name)
     }
 
-    /// The account that the configuration gives to a protocol's connections: of the user that `NAME_user` names.
+    /// The account of the user that the key `NAME_user` of the configuration names for a protocol.
     pub(crate) fn configured_account(&self, protocol: &Protocol) -> Option<Arc<Account>> {
         let mut state = self.lock();
         let name = state.config.configured_users.get(protocol.name)?.clone();
@@ -98,16 +98,21 @@ impl Register {
         self.lock().config.users.values().any(|user| !user.keys.is_empty())
     }
 
-    /// What a protocol has read from its section of the configuration; none if it reads none.
+    /// The values that a protocol has read from its section of the configuration. `None` if it has no
+    /// section.
     ///
     /// # Panics
-    /// The protocol reads its section as another type.
+    /// The protocol has read its section as another type than `T`.
     pub(crate) fn settings<T: Send + Sync + 'static>(&self, protocol: &Protocol) -> Option<Arc<T>> {
         let settings = Arc::clone(self.lock().config.settings.get(protocol.name)?);
-        Some(settings.downcast().expect("a protocol's settings are of the type that it has read"))
+        Some(
+            settings
+                .downcast()
+                .expect("`T` is the type as which the protocol has read its section"),
+        )
     }
 
-    /// Where the connections by one protocol are counted that are `whose`.
+    /// Counts the connections of the user `whose` by this protocol.
     pub(crate) fn connections(&self, protocol: &Protocol, whose: &str) -> Arc<Room> {
         let key = (protocol.name, whose.to_owned());
         Arc::clone(self.lock().connections.entry(key).or_default())

@@ -37,8 +37,8 @@ mod tests {
         let room = Arc::new(Room::default());
         let places: Vec<_> = (0..3).map_while(|_| room.enter(2)).collect();
         assert_eq!(places.len(), 2);
-        assert!(room.enter(2).is_none(), "who is refused takes none");
-        assert!(room.enter(3).is_some(), "and is let in where there is room");
+        assert!(room.enter(2).is_none(), "a refused attempt takes no place");
+        assert!(room.enter(3).is_some(), "a larger limit admits one more");
         drop(places);
         assert!(room.enter(1).is_some());
     }

@@ -1,4 +1,4 @@
-//! A part of the configuration file that one protocol reads, and complaints about it.
+//! The table of the configuration file that one protocol reads, and mistakes in the file.
 
 use core::any::Any;
 use core::ops::Range;
@@ -7,25 +7,25 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
-/// An error, and the bytes of the file where it is.
+/// The bytes of the file where a mistake is, and its description.
 pub(crate) type Complaint = (Range<usize>, String);
 
-/// What a protocol has read from its section. Only that protocol knows the type.
+/// The values that a protocol has read from its section. Only that protocol knows their type.
 pub(crate) type Settings = Arc<dyn Any + Send + Sync>;
 
-/// A table of the file.
+/// A protocol's table of the file.
 pub(crate) struct Section<'a>(Spanned<DeValue<'a>>);
 
 impl<'a> Section<'a> {
-    /// The table that `value` is.
+    /// `value` as a section. Whether it is a table is checked by [`read`](Self::read).
     pub(crate) fn new(value: Spanned<DeValue<'a>>) -> Self {
         Self(value)
     }
 
-    /// The table as a type of the protocol's.
+    /// Converts the table to a type of the protocol.
     ///
     /// # Errors
-    /// The table has another form.
+    /// The table does not have the form of this type.
     pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, Complaint> {
         let own = self.0.span();
         T::deserialize(ValueDeserializer::from(self.0))

@@ -1,11 +1,13 @@
-//! A server: its configuration, the doors that are open, and what it does from start to end.
+//! A server, from its start to its end: reads the configuration, opens the doors, and reads the
+//! configuration again on request.
 //!
 //! ```text
-//!   init ── network (one a listener) ── getty (one a session) ── its user's threads
-//!             accepts, asks who it is     reads, evaluates, shows
+//!   init ── network (one for each address) ── getty (one for each session) ── its user's threads
+//!             accepts, identifies the user      reads, evaluates, prints
 //! ```
 //!
-//! All of them are microprocesses (paper 4, §3.1) that wait in the kernel's rings: an idle server uses no processor time.
+//! All of them are microprocesses (paper 4, §3.1) that wait in io_uring, so an idle server uses no
+//! processor time.
 
 use crate::address::Address;
 use crate::config::{Config, Wrong};
@@ -24,15 +26,16 @@ use std::sync::Arc;
 /// milliseconds. Its longest step that cannot be interrupted or collected takes less than ten.
 const INTEGER_BITS_MAX: u64 = 1 << 18;
 
-/// Why a server does not start, or keeps its configuration.
+/// Why a server cannot start, or cannot read its configuration again.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The file with the configuration cannot be read, or something in it is wrong.
+    /// The configuration file cannot be read, or has a mistake.
     Configuration(String),
-    /// Nothing says where to listen, and the user has no directory of his own.
+    /// No address is given, and the user's own directory, which has the default socket, cannot be
+    /// determined.
     NoDirectory(io::Error),
-    /// A door does not open.
+    /// The server cannot listen on this address.
     Listen(Address, io::Error),
     /// The host has no memory for the heartbeat.
     Heartbeat(io::Error),
@@ -57,7 +60,7 @@ impl From<Wrong> for ServeError {
     }
 }
 
-/// A server that is configured and not started: no door is open, and no system runs.
+/// A server that is configured and not started: no door is open, and no system is booted.
 #[derive(Debug)]
 pub struct Plan {
     path: Option<PathBuf>,
@@ -67,11 +70,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads the configuration. Without a file the user who runs the server may come in. The server will listen at `listen`, else where
-    /// the file says, else at [`own_socket`](crate::own_socket). The system will have `options`, with the limits that a server needs.
+    /// Reads the configuration. Without a file, only the user who runs the server may connect.
+    ///
+    /// The server will listen on the addresses `listen`. If there are none, it listens on those of the
+    /// file, and without such on [`own_socket`](crate::own_socket). The system will be booted with
+    /// `options`, and with a server's limit for integers.
     ///
     /// # Errors
-    /// The configuration is wrong, or there is no place to listen.
+    /// The configuration has a mistake, or there is no address to listen on.
     pub fn new(
         path: Option<PathBuf>,
         listen: Vec<Address>,
@@ -83,16 +89,17 @@ impl Plan {
         Ok(Self { path, config, addresses, options })
     }
 
-    /// What the system is to be booted with.
+    /// The options with which the system must be booted.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Opens the doors of a system that was booted with [`options`](Self::options), and tells the service manager that users may come.
+    /// Opens the doors of `system`, and notifies the service manager that the server is ready. The
+    /// system must have been booted with [`options`](Self::options).
     ///
     /// # Errors
-    /// A door does not open; the host has no memory for a service.
+    /// The server cannot listen on an address, or the host has no memory for a service.
     pub fn start(self, system: System, console: Console) -> Result<Server, ServeError> {
         let register = Arc::new(Register::new(self.config, self.options.image));
         let context = Arc::new(Context { system: Arc::new(system), register, console });
@@ -107,7 +114,7 @@ impl Plan {
     }
 }
 
-/// What a door has left in the file system, removed when this is dropped.
+/// Files of a door, such as a socket's name. They are removed when this is dropped.
 type Files = Box<dyn fmt::Debug + Send>;
 
 /// Opens a door, and starts the service that serves its connections.
@@ -132,7 +139,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the configuration again: users and limits change; where the server listens does not. Nothing changes if it is wrong.
+    /// Reads the configuration again: users and limits change, addresses do not. If the configuration
+    /// has a mistake, nothing changes.
     pub fn reload(&self) {
         let console = self.context.console;
         notify::reloading(console);
@@ -146,7 +154,8 @@ impl Server {
         notify::ready(console);
     }
 
-    /// Tells the service manager that the server ends, and removes what doors have left in the file system. The process is to exit then.
+    /// Notifies the service manager that the server ends, and removes the files of the doors. Then the
+    /// process must exit.
     pub fn stop(self) {
         notify::stopping(self.context.console);
     }
@@ -159,7 +168,8 @@ fn read(path: Option<&Path>) -> Result<Config, ServeError> {
     })
 }
 
-/// Where to listen.
+/// The addresses to listen on: those of the command line, else those of the file, else the user's
+/// own socket.
 fn addresses(config: &Config, listen: Vec<Address>) -> Result<Vec<Address>, ServeError> {
     if !listen.is_empty() {
         return Ok(listen);

@@ -81,7 +81,8 @@ struct Place {
 
 impl Place {
     fn of(path: &Path) -> io::Result<Self> {
-        let none = || io::Error::new(ErrorKind::InvalidInput, "no name of a file");
+        let none =
+            || io::Error::new(ErrorKind::InvalidInput, "the path does not end in a file name");
         let name = path.file_name().ok_or_else(none)?.to_owned();
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));

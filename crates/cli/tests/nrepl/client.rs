@@ -1,4 +1,4 @@
-//! A server with a port for editors, and a client of it that speaks bencode by hand.
+//! A server with a TCP port for editors, and a client with its own bencode.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl Server {
             let mut line = String::new();
             while !line.contains(part) {
                 line.clear();
-                assert!(lines.read_line(&mut line).unwrap() > 0, "it says where it listens");
+                assert!(lines.read_line(&mut line).unwrap() > 0, "the server prints its address");
             }
             line.trim_end().to_owned()
         };
@@ -96,7 +96,7 @@ impl Client {
     fn until(&mut self, end: u8) -> String {
         let mut bytes = Vec::new();
         self.reader.read_until(end, &mut bytes).unwrap();
-        assert_eq!(bytes.pop(), Some(end), "the server has hung up");
+        assert_eq!(bytes.pop(), Some(end), "the server has closed the connection");
         String::from_utf8(bytes).unwrap()
     }
 
@@ -122,7 +122,7 @@ impl Client {
                 let parts = self.values();
                 let entry = |pair: &[Data]| match pair {
                     [Data::Text(key), value] => (key.clone(), value.clone()),
-                    other => panic!("{other:?} is no entry"),
+                    other => panic!("{other:?} is not an entry"),
                 };
                 Some(Data::Dictionary(parts.chunks(2).map(entry).collect()))
             }
@@ -186,7 +186,7 @@ impl Client {
 pub(crate) fn status(answer: &Data) -> Vec<String> {
     let text = |item: &Data| match item {
         Data::Text(text) => text.clone(),
-        other => panic!("{other:?} is no status"),
+        other => panic!("{other:?} is not a status"),
     };
     answer.items("status").iter().map(text).collect()
 }

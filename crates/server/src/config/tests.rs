@@ -4,7 +4,8 @@ use crate::section::{Section, Settings};
 use kyocho_lisp::account::Bounds;
 use std::sync::Arc;
 
-/// Protocols that have something of their own in the file: a user whom anybody is, one whom a secret shows, a section.
+/// Protocols with entries in the file: the user of unidentified clients, the user of clients that
+/// send a secret, and a section.
 static PROTOCOLS: [Protocol; 3] = [
     protocol("telnet", ConfiguredUser::Anybody),
     protocol("nrepl", ConfiguredUser::Trusted),
@@ -108,9 +109,9 @@ fn mistakes_are_reported_with_their_line() {
         ("[user.'a/b']\nkeys = ['']\n", 1, "a user's name is letters"),
         ("[user.a]\n[ssh]\nconnections = 0\n", 3, "at least one"),
         ("[ssh]\n\nconnections = 'x'\n", 3, "invalid type"),
-        ("[limits]\nthreads = 2\nuid = 7\n", 3, "`uid` is one user's own"),
-        ("[limits]\noperator = false\n", 2, "`operator` is one user's own"),
-        ("[limits]\nkeys = ['x']\n", 2, "`keys` is one user's own"),
+        ("[limits]\nthreads = 2\nuid = 7\n", 3, "`uid` belongs in the section of one user"),
+        ("[limits]\noperator = false\n", 2, "`operator` belongs in the section of one user"),
+        ("[limits]\nkeys = ['x']\n", 2, "`keys` belongs in the section of one user"),
         ("\nftp_user = 'a'\n[user.a]\n", 2, "unknown field `ftp_user`, expected one of `listen`"),
         ("telnet_user = 3\n", 1, "expected a string"),
         ("[ssh]\nconnection = 1\n", 2, "unknown field `connection`"),

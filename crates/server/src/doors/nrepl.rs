@@ -1,4 +1,5 @@
-//! The nREPL door, for editors: a Unix socket, where the kernel says which user connects, and a port, where a token does.
+//! The nREPL door, for editors. Through a Unix socket, the kernel reports the user. Through a TCP
+//! port, the client sends a token.
 
 mod answers;
 mod bencode;
@@ -39,7 +40,7 @@ static PROTOCOL: Protocol = Protocol {
     read_section: None,
 };
 
-/// The door.
+/// The nREPL door.
 #[derive(Debug)]
 pub(crate) struct Nrepl;
 
@@ -64,7 +65,7 @@ impl Door for Nrepl {
     }
 }
 
-/// The Unix socket.
+/// Accepts connections through the Unix socket.
 struct Socket {
     listener: UnixListener,
     path: PathBuf,
@@ -92,7 +93,7 @@ impl Listener for Socket {
     }
 }
 
-/// The port.
+/// Accepts connections through the TCP port.
 struct Port {
     listener: TcpListener,
     token: Arc<Token>,
@@ -100,10 +101,10 @@ struct Port {
 }
 
 impl Port {
-    /// Listens, and writes the file with the token.
+    /// Listens on `address`, and writes the file with the token that clients must send.
     ///
     /// # Errors
-    /// The host's; the configuration names nobody who comes this way.
+    /// The host refuses, or the configuration has no `nrepl_user`.
     fn open(address: SocketAddr, context: &Context) -> io::Result<(Self, TokenFile)> {
         if context.register.configured_account(&PROTOCOL).is_none() {
             let message = "this port needs a configuration with an `nrepl_user`";
@@ -139,7 +140,7 @@ impl Listener for Port {
     }
 }
 
-/// Waits for the token, and identifies the user by it.
+/// Waits for the message with the token. Returns `None` if the connection is refused.
 fn shown_the_token(
     strangers: &Arc<Strangers>,
     token: &Token,

@@ -1,4 +1,5 @@
-//! The SSH door: who proves to have a user's key is let in, with a terminal, or to have a text evaluated.
+//! The SSH door: a client that proves to have a user's key gets a prompt on a terminal, or has a
+//! text evaluated.
 //!
 //! ```text
 //!   ssh ──TCP──► kernel thread "ssh" (tokio, russh) ──pair of sockets──► getty of the user
@@ -6,9 +7,11 @@
 //!                        └──pseudo-terminal──► kyocho connect ──────────────┘
 //! ```
 //!
-//! The protocol has one kernel thread of its own, outside of the runtime: russh wants tokio's tasks and timers, and what ciphers cost no
-//! virtual processor pays. What it lets in is a connection like that of `kyocho connect`, in the same dialect ([`frames`]), so
-//! a session knows nothing of SSH. A terminal's lines are edited by `kyocho connect` itself, a process on a pseudo-terminal.
+//! The protocol runs on a kernel thread of its own, outside of the runtime: russh needs tokio's
+//! tasks and timers, and ciphers cost no virtual processor any time. To the getty, a client's
+//! connection looks like that of `kyocho connect`, with the same protocol ([`frames`]). So a session
+//! need not know SSH. `kyocho connect`, a process on a pseudo-terminal, edits the lines of a
+//! terminal.
 
 mod channel;
 mod host_key;
@@ -75,7 +78,7 @@ pub(super) struct Arrival {
     pub(super) stream: UnixStream,
 }
 
-/// The door.
+/// The SSH door.
 #[derive(Debug)]
 pub(crate) struct Ssh;
 
@@ -91,7 +94,7 @@ impl Door for Ssh {
     }
 }
 
-/// The open door.
+/// Accepts the identified users.
 #[derive(Debug)]
 struct Port {
     address: SocketAddr,
@@ -224,7 +227,7 @@ impl Host {
             // A client that has not logged in in time is disconnected without an answer.
             let Ok(Ok(identity)) = timeout_at(deadline, logged_in).await else { return None };
             until_forgotten(&register, changes, &identity).await;
-            Some("this key is none of this user's any more")
+            Some("the server's configuration no longer has this key for this user")
         };
         let reason = tokio::select! {
             result = &mut running => return result,

@@ -1,4 +1,5 @@
-//! The telnet door: a port of the loopback interface. Nothing says who connects, so all connections are one user's.
+//! The telnet door: a port of the loopback interface. Clients are not identified, so all connections
+//! belong to one user.
 
 mod dialect;
 mod other_protocol;
@@ -22,13 +23,14 @@ static PROTOCOL: Protocol = Protocol {
     read_section: None,
 };
 
-/// Connections are counted together, also while the configuration names another user.
+/// The name under which all connections are counted together. It stays the same if the configuration
+/// names another user.
 const ALL: &str = "";
 
 const NO_USER: &str = "telnet needs a configuration with a `telnet_user`, because every \
                        process on this machine can connect (docs/serve.md)";
 
-/// The door.
+/// The telnet door.
 #[derive(Debug)]
 pub(crate) struct Telnet;
 
@@ -51,7 +53,7 @@ impl Door for Telnet {
     }
 }
 
-/// The open door.
+/// Accepts connections.
 struct Port(TcpListener);
 
 impl Listener for Port {

@@ -1,4 +1,4 @@
-//! The door of `kyocho connect`: a Unix socket. The kernel says which user connects.
+//! The door of `kyocho connect`: a Unix socket. The kernel reports the user of each client.
 
 use crate::address::Place;
 use crate::context::Context;
@@ -21,7 +21,7 @@ static PROTOCOL: Protocol = Protocol {
     read_section: None,
 };
 
-/// The door.
+/// The door of `kyocho connect`.
 #[derive(Debug)]
 pub(crate) struct Unix;
 
@@ -38,7 +38,7 @@ impl Door for Unix {
     }
 }
 
-/// The open door.
+/// Accepts connections.
 struct Socket {
     listener: UnixListener,
     path: PathBuf,

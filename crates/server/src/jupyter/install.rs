@@ -10,7 +10,7 @@ const MACHINE: &str = "/usr/local/share/jupyter";
 /// Writes the kernel's specification. Returns its path.
 ///
 /// # Errors
-/// The folder cannot be written; there is no home.
+/// The folder cannot be written, or the user has no home folder.
 pub(super) fn install(for_user: bool, prefix: Option<&Path>) -> Result<PathBuf, String> {
     let data = match prefix {
         Some(prefix) => prefix.join("share/jupyter"),

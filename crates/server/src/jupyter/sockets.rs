@@ -75,7 +75,7 @@ impl Answers {
     }
 }
 
-/// What all sockets share.
+/// State that all sockets share.
 struct Own {
     seal: Seal,
     console: Console,

@@ -36,7 +36,7 @@ fn refusal(path: &Path) -> String {
 }
 
 #[test]
-fn what_is_no_socket_stays() {
+fn files_that_are_not_sockets_are_kept() {
     let folder = Folder::new("no-socket");
     let path = folder.0.join("s");
     std::fs::write(&path, "precious").unwrap();
@@ -73,7 +73,7 @@ fn a_dead_servers_socket_is_replaced_and_a_live_ones_is_not() {
 }
 
 #[test]
-fn a_name_that_has_become_anothers_stays() {
+fn a_name_that_now_refers_to_another_file_is_kept() {
     let folder = Folder::new("anothers");
     let path = folder.0.join("s");
     let (_listener, file) = listen(&path).unwrap();
@@ -90,7 +90,7 @@ fn a_name_that_has_become_anothers_stays() {
 }
 
 #[test]
-fn of_servers_that_start_at_the_same_time_one_gets_the_name_and_keeps_it() {
+fn of_servers_that_start_together_exactly_one_gets_the_name() {
     const SERVERS: usize = 4;
     let folder = Folder::new("same-time");
     let path = folder.0.join("s");
@@ -114,7 +114,7 @@ fn of_servers_that_start_at_the_same_time_one_gets_the_name_and_keeps_it() {
 }
 
 #[test]
-fn what_came_in_between_gets_its_name_back() {
+fn a_file_that_took_the_name_meanwhile_gets_it_back() {
     let folder = Folder::new("in-between");
     let path = folder.0.join("s");
     drop(UnixListener::bind(&path).unwrap());

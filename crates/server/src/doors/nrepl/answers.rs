@@ -20,7 +20,7 @@ impl Heading {
     }
 }
 
-/// The way to the client. Clones are the same.
+/// Sends answers to the client. All clones send to the same client.
 #[derive(Clone)]
 pub(super) struct Answers(Wire);
 
@@ -48,7 +48,7 @@ impl Answers {
         self.send(heading, entries.into_iter().chain([("status", status)]))
     }
 
-    /// Sends the beginning of what a program writes, under `key`. Returns how many bytes it took.
+    /// Sends the beginning of a program's output, under `key`. Returns how many bytes were taken.
     pub(super) fn write(&self, heading: &Heading, key: &str, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes, |text, out| heading.message([(key, text.into())]).write(out))
     }

@@ -1,4 +1,4 @@
-//! The table `[ssh]` of the configuration: how many connections there may be, and for how long without a login.
+//! The table `[ssh]` of the configuration: the limits of connections, and the time for logging in.
 
 use crate::section::{Complaint, Section, Settings};
 use core::time::Duration;
@@ -9,7 +9,7 @@ use toml::Spanned;
 /// Longest time for a client to log in.
 const LOGIN_SECONDS_MAX: u64 = 3600;
 
-/// What the table says.
+/// The values of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) connections_max: usize,
@@ -36,10 +36,10 @@ struct Written {
     login_seconds: Option<Spanned<u64>>,
 }
 
-/// Reads the table: [`Limits`].
+/// Reads the table. Returns [`Limits`].
 ///
 /// # Errors
-/// What is wrong in it.
+/// The mistake in the table, and its place.
 pub(super) fn read(section: Option<Section<'_>>) -> Result<Settings, Complaint> {
     let written = section.map_or_else(|| Ok(Written::default()), Section::read::<Written>)?;
     let mut limits = Limits::default();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_stays() {
+    fn missing_keys_have_defaults() {
         let expected =
             Limits { connections_max: 3, login: Duration::from_secs(3600), ..Limits::default() };
         assert_eq!(limits("{ connections = 3, login_seconds = 3600 }").unwrap(), expected);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn mistakes_are_reported_with_their_place() {
         for (table, wrong, part) in [
             ("{ login_seconds = 0 }", "0", "login_seconds must be 1 to 3600"),
             ("{ login_seconds = 3601 }", "3601", "login_seconds must be 1 to 3600"),

@@ -60,7 +60,7 @@ impl Decode for Decoder {
         if let (false, Some(&first)) = (self.is_begun, bytes.first()) {
             self.is_begun = true;
             if !other_protocol::begins_text(first) {
-                return Err("this port is for terminals".to_owned());
+                return Err("this port serves terminals only".to_owned());
             }
         }
         let mut events = Vec::new();
@@ -123,7 +123,7 @@ impl Decoder {
     }
 }
 
-/// A timing mark is given; every option is refused. Refusals are not answered (RFC 854).
+/// Confirms a timing mark and refuses every option. Refusals are not answered (RFC 854).
 fn answer(command: u8, option: u8) -> Step {
     match (command, option) {
         (DO, TIMING_MARK) => Step::Answer([COMMAND, WILL, TIMING_MARK]),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timing_mark_is_given_and_every_option_refused() {
+    fn timing_marks_are_confirmed_and_options_are_refused() {
         let bytes =
             b"\xff\xf4\xff\xf2\xff\xfd\x06\xff\xfd\x01\xff\xfb\x18\xff\xfc\x01\xff\xfe\x03x\n";
         for size in 1..=bytes.len() {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_as_another_protocol_is_refused_however_it_is_cut() {
+    fn other_protocols_are_refused_for_all_sizes_of_pieces() {
         for bytes in [
             &b"POST / HTTP/1.1\r\nHost: x\r\n\r\n(display 1)\r\n"[..],
             b"\x16\x03\x01\x02\0\r\n(display 1)\r\n",
@@ -222,17 +222,17 @@ mod tests {
         }
         let mut decoder = Decoder::default();
         decoder.feed(b"(f)\r\n").unwrap();
-        decoder.feed(b"GET / HTTP/1.1\r\n").expect("only a first line is one of HTTP");
+        decoder.feed(b"GET / HTTP/1.1\r\n").expect("only the first line is checked");
     }
 
     #[test]
-    fn a_line_without_an_end_is_not_kept_for_ever() {
+    fn an_endless_line_is_refused() {
         let mut decoder = Decoder::default();
         assert!((0..10_000).any(|_| decoder.feed(&[b'('; 1024]).is_err()));
     }
 
     #[test]
-    fn newlines_go_out_as_the_network_has_them() {
+    fn newlines_are_sent_as_crlf() {
         let mut out = Vec::new();
         Encoder.encode(Shown::Output("a\nb"), &mut out);
         assert_eq!(out, b"a\r\nb");

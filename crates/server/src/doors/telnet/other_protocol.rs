@@ -41,7 +41,7 @@ mod tests {
     use super::{begins_text, is_http_request};
 
     #[test]
-    fn requests_are_told_from_lisp() {
+    fn http_requests_are_distinguished_from_lisp() {
         for line in [
             &b"GET / HTTP/1.1\r"[..],
             b"POST /(exit) HTTP/1.0",
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn handshakes_of_other_protocols_are_no_text() {
+    fn handshakes_of_other_protocols_are_not_text() {
         for byte in [0x16, 0x80, 0, 1, 0x40 | 0x80, 0xfe] {
             assert!(!begins_text(byte), "{byte:#x}");
         }
