@@ -57,7 +57,7 @@ fn make_known(for_user: bool, prefix: Option<&Path>) -> io::Result<()> {
 fn run(connection: &Path, options: Options) -> io::Result<()> {
     let notebook = Notebook::read(connection)?;
     let Some(system) = boot_world(options, Voice::Quiet) else {
-        return Err(io::Error::other("the kernel cannot run: its system did not boot"));
+        return Err(io::Error::other("the kernel cannot start"));
     };
     notebook.serve(&system, CONSOLE)
 }

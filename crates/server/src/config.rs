@@ -4,7 +4,7 @@
 //! listen = ["unix:/run/kyocho/serve.sock", "telnet:127.0.0.1:2323"]
 //! telnet_user = "guest"        # the account of every telnet connection
 //! nrepl_user = "ada"           # the account of editors that connect by TCP with the token
-//! worlds = "/var/lib/kyocho"   # where (save-image) keeps a user's definitions for the next session
+//! worlds = "/var/lib/kyocho"   # where (save-image) keeps a user's world for the next session
 //!
 //! [limits]              # the defaults; a user's own section may override each
 //! memory_mib = 64
@@ -335,8 +335,8 @@ fn check_configured(
     let is_somebody = user.uid.is_some() || !user.keys.is_empty() || user.bounds.operator;
     if protocol.user == ConfiguredUser::Anybody && is_somebody {
         let message = format!(
-            "the {}_user must have no uid, keys, files or operator: every process on this machine can \
-             use it",
+            "the {}_user must have no uid, keys, files or operator: every process on this machine \
+             can use it",
             protocol.name
         );
         return Err((name.span(), message));

@@ -1,8 +1,8 @@
 //! The interface between a connection's protocol and a getty: received bytes become events, and
 //! what is to be shown becomes bytes.
 //!
-//! A dialect is pure. [`frames`](crate::frames) is the protocol of `kyocho connect`. The telnet door
-//! has that of a plain terminal.
+//! A dialect is pure. [`frames`](crate::frames) is the protocol of `kyocho connect`. The telnet
+//! door has that of a plain terminal.
 
 /// An action of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]

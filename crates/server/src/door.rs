@@ -17,15 +17,15 @@
 //!
 //! A door must identify the user of a connection before it opens a session:
 //!
-//! | who is the user | function | example |
+//! | user of the connection | function | example |
 //! |---|---|---|
-//! | the user of the process at the other end of a Unix socket | `entrance::account_of_peer` | `unix` |
-//! | the user who has logged in by the protocol itself | `Register::account_of` | `ssh` |
+//! | the user of the process behind a Unix socket | `entrance::account_of_peer` | `unix` |
+//! | the name with which the client has logged in | `Register::account_of` | `ssh` |
 //! | the user that the configuration names | `Register::configured_account` | `telnet` |
 //!
-//! If the protocol carries lines of text, [`entrance::begin`](crate::entrance::begin) starts a getty
-//! ([`getty`](crate::getty)), which opens the session. A protocol with other messages opens its
-//! sessions itself with [`System::open_session`](kyocho_lisp::system::System::open_session), as
+//! If the protocol carries lines of text, [`entrance::begin`](crate::entrance::begin) starts a
+//! getty ([`getty`](crate::getty)), which opens the session. A protocol with other messages opens
+//! its sessions itself with [`System::open_session`](kyocho_lisp::system::System::open_session), as
 //! nREPL does.
 
 use crate::address::Place;

@@ -1,5 +1,5 @@
-//! The table of doors. To add a protocol, write a file in this folder and add its door to [`DOORS`];
-//! see [`door`](crate::door).
+//! The table of doors. To add a protocol, write a file in this folder and add its door to
+//! [`DOORS`]; see [`door`](crate::door).
 
 mod nrepl;
 mod ssh;

@@ -76,8 +76,9 @@ pub(crate) fn by_socket(
     Ok(Connection { reader: Box::new(stream), writer, decode, encode })
 }
 
-/// Starts a getty for the account's user, or reports to the client why there is none. The getty's own
-/// microprocess first calls `may_enter`. The place that it returns is kept until the connection ends.
+/// Starts a getty for the account's user, or reports to the client why there is none. The getty's
+/// own microprocess first calls `may_enter`. The place that it returns is kept until the connection
+/// ends.
 pub(crate) fn begin(
     context: &Context,
     account: Result<Arc<Account>, String>,

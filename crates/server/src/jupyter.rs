@@ -49,8 +49,8 @@ impl Notebook {
         Connection::read(connection_file).map(Self).map_err(io::Error::other)
     }
 
-    /// Serves the notebook with a session of this system, on the calling kernel thread. Returns when
-    /// the front end or the session ends.
+    /// Serves the notebook with a session of this system, on the calling kernel thread. Returns
+    /// when the front end or the session ends.
     ///
     /// # Errors
     /// The host refuses a thread or random numbers, or there is no memory for a session.

@@ -9,8 +9,8 @@ use crate::section::{Complaint, Section, Settings};
 pub(crate) struct Protocol {
     /// The protocol's name in addresses and in the configuration.
     pub(crate) name: &'static str,
-    /// The prefix of an address that is a Unix socket, such as `unix:`. `None` if the protocol cannot
-    /// use a Unix socket.
+    /// The prefix of an address that is a Unix socket, such as `unix:`. `None` if the protocol
+    /// cannot use a Unix socket.
     pub(crate) socket_prefix: Option<&'static str>,
     /// The file name of the socket in the user's own directory that the bare name of the protocol
     /// denotes as an address. `None` if the bare name is not an address.
@@ -46,8 +46,8 @@ pub(crate) enum Ports {
 pub(crate) enum ConfiguredUser {
     /// No: every connection identifies its user. There is no key `NAME_user`.
     None,
-    /// Yes, and any process of the machine can connect. The user must have no number on the host, no
-    /// keys and no files, and may not install policies.
+    /// Yes, and any process of the machine can connect. The user must have no number on the host,
+    /// no keys and no files, and may not install policies.
     Anybody,
     /// Yes, and each client sends a secret of the server. So it may be any user.
     Trusted,

@@ -98,8 +98,8 @@ impl Register {
         self.lock().config.users.values().any(|user| !user.keys.is_empty())
     }
 
-    /// The values that a protocol has read from its section of the configuration. `None` if it has no
-    /// section.
+    /// The values that a protocol has read from its section of the configuration. `None` if it has
+    /// no section.
     ///
     /// # Panics
     /// The protocol has read its section as another type than `T`.

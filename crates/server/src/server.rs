@@ -72,9 +72,9 @@ pub struct Plan {
 impl Plan {
     /// Reads the configuration. Without a file, only the user who runs the server may connect.
     ///
-    /// The server will listen on the addresses `listen`. If there are none, it listens on those of the
-    /// file, and without such on [`own_socket`](crate::own_socket). The system will be booted with
-    /// `options`, and with a server's limit for integers.
+    /// The server will listen on the addresses `listen`. If there are none, it listens on those of
+    /// the file, and without such on [`own_socket`](crate::own_socket). The system will be booted
+    /// with `options`, and with a server's limit for integers.
     ///
     /// # Errors
     /// The configuration has a mistake, or there is no address to listen on.
@@ -139,8 +139,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the configuration again: users and limits change, addresses do not. If the configuration
-    /// has a mistake, nothing changes.
+    /// Reads the configuration again: users and limits change, addresses do not. If the
+    /// configuration has a mistake, nothing changes.
     pub fn reload(&self) {
         let console = self.context.console;
         notify::reloading(console);
@@ -154,8 +154,8 @@ impl Server {
         notify::ready(console);
     }
 
-    /// Notifies the service manager that the server ends, and removes the files of the doors. Then the
-    /// process must exit.
+    /// Notifies the service manager that the server ends, and removes the files of the doors. Then
+    /// the process must exit.
     pub fn stop(self) {
         notify::stopping(self.context.console);
     }

@@ -4,10 +4,10 @@
 //! ```text
 //!   name is free       bind
 //!   name is taken      if it is a socket of this user, and connecting is refused: a dead server's.
-//!                      bind a new socket beside it ── exchange both names ── check what the exchange
-//!                                                           │                has taken away
-//!                                                           ├── a dead socket: remove it
-//!                                                           └── anything else: exchange back
+//!                      bind a new socket beside it, exchange both names, and check what the
+//!                      exchange has taken away:
+//!                        ├── a dead socket: remove it
+//!                        └── anything else: exchange back
 //! ```
 //!
 //! The exchange (`renameat2`, `RENAME_EXCHANGE`) is one step, and what it takes away gets a name

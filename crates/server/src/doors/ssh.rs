@@ -9,9 +9,9 @@
 //!
 //! The protocol runs on a kernel thread of its own, outside of the runtime: russh needs tokio's
 //! tasks and timers, and ciphers cost no virtual processor any time. To the getty, a client's
-//! connection looks like that of `kyocho connect`, with the same protocol ([`frames`]). So a session
-//! need not know SSH. `kyocho connect`, a process on a pseudo-terminal, edits the lines of a
-//! terminal.
+//! connection looks like that of `kyocho connect`, with the same protocol ([`frames`]). So a
+//! session need not know SSH. `kyocho connect`, a process on a pseudo-terminal, edits the lines of
+//! a terminal.
 
 mod channel;
 mod host_key;

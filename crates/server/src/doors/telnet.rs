@@ -1,5 +1,5 @@
-//! The telnet door: a port of the loopback interface. Clients are not identified, so all connections
-//! belong to one user.
+//! The telnet door: a port of the loopback interface. Clients are not identified, so all
+//! connections belong to one user.
 
 mod dialect;
 mod other_protocol;
@@ -23,8 +23,8 @@ static PROTOCOL: Protocol = Protocol {
     read_section: None,
 };
 
-/// The name under which all connections are counted together. It stays the same if the configuration
-/// names another user.
+/// The name under which all connections are counted together. It stays the same if the
+/// configuration names another user.
 const ALL: &str = "";
 
 const NO_USER: &str = "telnet needs a configuration with a `telnet_user`, because every \
@@ -75,8 +75,8 @@ impl Listener for Port {
             connection.refuse("the configuration names no telnet_user");
             return Ok(());
         };
-        // Sessions are counted before `may_enter` is called, because that takes time in proportion to
-        // all connections of the machine.
+        // Sessions are counted before `may_enter` is called, because that takes time in proportion
+        // to all connections of the machine.
         let (name, max) = (account.name(), account.bounds().sessions_max);
         let Some(place) = context.register.connections(&PROTOCOL, ALL).enter(max) else {
             connection.refuse(&format!("too many sessions: {name} may have {max}"));

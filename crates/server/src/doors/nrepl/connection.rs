@@ -5,8 +5,8 @@
 //!  connection ──► nrepl (a microprocess) ── answers clone, close, interrupt, stdin, describe,
 //!                    │                         ls-sessions itself
 //!                    │  requests                                    ▲ Wire
-//!                    └──► nrepl-session (one for each session): eval, load-file, completions, lookup,
-//!                             │                                 stacktrace, in order
+//!                    └──► nrepl-session (one for each session): eval, load-file, completions,
+//!                             │                                 lookup, stacktrace, in order
 //!                             │  a copy of its world, if the request `clone` names the session
 //!                             └──► nrepl-session: begins with that copy, then answers `clone`
 //! ```
