@@ -65,7 +65,7 @@ fn two_ends(client: &mut Client) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn what_runs_is_interrupted() {
+fn running_evaluations_are_interrupted() {
     let server = Server::start();
     let mut client = server.connect();
     let session = client.open();
@@ -177,7 +177,7 @@ fn a_procedure_is_looked_up_with_the_names_of_its_parameters() {
 }
 
 #[test]
-fn a_session_begins_with_a_copy_of_another_and_goes_its_own_way() {
+fn a_cloned_session_begins_with_a_copy_and_is_independent() {
     let server = Server::start();
     let mut client = server.connect();
     let one = client.open();
@@ -211,7 +211,7 @@ fn a_session_begins_with_a_copy_of_another_and_goes_its_own_way() {
 }
 
 #[test]
-fn a_session_is_copied_in_its_turn_or_its_user_is_told_why_not() {
+fn a_session_is_copied_after_its_earlier_requests_or_the_answer_says_why_not() {
     let server = Server::start();
     let mut client = server.connect();
     let session = client.open();

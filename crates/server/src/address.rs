@@ -14,12 +14,12 @@ use std::path::PathBuf;
 #[derive(Clone, Debug)]
 pub struct Address {
     pub(crate) protocol: &'static Protocol,
-    pub(crate) place: Place,
+    pub(crate) endpoint: Endpoint,
 }
 
 /// A socket or port on which a protocol listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Endpoint {
     /// A Unix socket. The kernel reports the user of each client.
     Socket(PathBuf),
     /// A TCP port.
@@ -28,12 +28,12 @@ pub(crate) enum Place {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::Socket(path) => {
+        match &self.endpoint {
+            Endpoint::Socket(path) => {
                 let prefix = self.protocol.socket_prefix.unwrap_or_default();
                 write!(f, "{prefix}{}", path.display())
             }
-            Place::Port(port) => write!(f, "{}:{port}", self.protocol.name),
+            Endpoint::Port(port) => write!(f, "{}:{port}", self.protocol.name),
         }
     }
 }
@@ -50,7 +50,7 @@ impl Address {
         for protocol in protocols.clone() {
             let path = protocol.socket_prefix.and_then(|prefix| text.strip_prefix(prefix));
             if let Some(path) = path.filter(|path| !path.is_empty()) {
-                return Ok(Self { protocol, place: Place::Socket(path.into()) });
+                return Ok(Self { protocol, endpoint: Endpoint::Socket(path.into()) });
             }
         }
         let (name, rest) = match text.split_once(':') {
@@ -58,26 +58,26 @@ impl Address {
             None => (text, None),
         };
         let named = protocols.clone().find(|protocol| protocol.name == name);
-        let place = match (named, rest) {
+        let endpoint = match (named, rest) {
             (Some(protocol), None) => protocol.own_socket.map(own_socket),
             (Some(protocol), Some(port)) => port_of(protocol, port),
             (None, _) => None,
         };
-        match (named, place) {
-            (Some(protocol), Some(place)) => Ok(Self { protocol, place: place? }),
+        match (named, endpoint) {
+            (Some(protocol), Some(endpoint)) => Ok(Self { protocol, endpoint: endpoint? }),
             _ => Err(format!("expected {}", forms(protocols, " or "))),
         }
     }
 }
 
 /// A socket in the user's own directory.
-fn own_socket(name: &str) -> Result<Place, String> {
+fn own_socket(name: &str) -> Result<Endpoint, String> {
     let folder = kyocho_sys::directory::of_user().map_err(|error| error.to_string())?;
-    Ok(Place::Socket(folder.join(name)))
+    Ok(Endpoint::Socket(folder.join(name)))
 }
 
 /// Parses a port of this protocol. `None` if the protocol has no ports.
-fn port_of(protocol: &Protocol, text: &str) -> Option<Result<Place, String>> {
+fn port_of(protocol: &Protocol, text: &str) -> Option<Result<Endpoint, String>> {
     let parsed = text.parse::<SocketAddr>();
     let port = match protocol.ports {
         Ports::None => return None,
@@ -95,7 +95,7 @@ fn port_of(protocol: &Protocol, text: &str) -> Option<Result<Place, String>> {
             Ok(port) => Ok(port),
         },
     };
-    Some(port.map(Place::Port))
+    Some(port.map(Endpoint::Port))
 }
 
 /// The forms of addresses as a list, with `last` before the last one.

@@ -114,7 +114,7 @@ fn help() -> String {
             Takes::Maybe(what) => format!("{word} [{what}]"),
             Takes::One(what) => format!("{word} {what}"),
         };
-        writeln!(text, "  ,{usage:<16} {help}").expect("a string takes all");
+        writeln!(text, "  ,{usage:<16} {help}").expect("writing to a string cannot fail");
     }
     text
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::{Typed, typed};
 
     #[test]
-    fn commas_stand_for_lisp() {
+    fn comma_commands_become_lisp_text() {
         for (text, expected) in [
             ("(car x)", "(car x)"),
             (" ,bt ", "(bt )"),

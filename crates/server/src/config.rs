@@ -90,23 +90,23 @@ const OWNER_SOCKETS_MAX: usize = 32;
 /// The file as it is written, without the entries of protocols.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct FileTable {
     #[serde(default)]
     listen: Vec<String>,
     worlds: Option<PathBuf>,
     #[serde(default)]
-    limits: WrittenUser,
+    limits: UserTable,
     #[serde(default)]
-    user: BTreeMap<Spanned<String>, WrittenUser>,
+    user: BTreeMap<Spanned<String>, UserTable>,
 }
 
-/// The keys of [`Written`].
+/// The keys of [`FileTable`].
 const OWN_KEYS: [&str; 4] = ["listen", "worlds", "limits", "user"];
 
 /// A user, or the default limits. The defaults have no `uid`, `keys` and `operator`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenUser {
+struct UserTable {
     uid: Option<Spanned<u32>>,
     #[serde(default)]
     keys: Vec<Spanned<String>>,
@@ -129,13 +129,13 @@ const SHARE_MAX: u32 = 1000;
 
 /// A mistake in a file, and its place.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct ConfigError {
     path: String,
     line: Option<usize>,
     message: String,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.path, self.message),
@@ -146,12 +146,12 @@ impl fmt::Display for Wrong {
 
 /// The entries of protocols in a file.
 #[derive(Default)]
-struct OfProtocols {
+struct ProtocolEntries {
     users: Vec<(&'static Protocol, Spanned<String>)>,
     settings: BTreeMap<&'static str, Settings>,
 }
 
-impl OfProtocols {
+impl ProtocolEntries {
     /// Removes the entries from `file` and reads them.
     fn take(
         file: &mut DeTable<'_>,
@@ -246,16 +246,16 @@ impl Config {
     pub(crate) fn read(
         path: &Path,
         protocols: impl Iterator<Item = &'static Protocol>,
-    ) -> Result<Self, Wrong> {
+    ) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| Wrong {
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
             path: name.clone(),
             line: None,
             message: error.to_string(),
         })?;
         Self::parse(&text, kyocho_sys::peer::own_user(), protocols).map_err(|(place, message)| {
             let before = text.get(..place.start).unwrap_or(&text);
-            Wrong { path: name, line: Some(1 + before.matches('\n').count()), message }
+            ConfigError { path: name, line: Some(1 + before.matches('\n').count()), message }
         })
     }
 
@@ -268,17 +268,18 @@ impl Config {
         let complaint =
             |error: toml::de::Error| (error.span().unwrap_or_default(), error.message().to_owned());
         let mut file = DeTable::parse(text).map_err(complaint)?;
-        let of_protocols = OfProtocols::take(file.get_mut(), protocols)?;
-        let written = Written::deserialize(Deserializer::from(file)).map_err(complaint)?;
-        let defaults = written.limits.of_everybody()?.bounds(DEFAULT)?;
+        let protocol_entries = ProtocolEntries::take(file.get_mut(), protocols)?;
+        let written = FileTable::deserialize(Deserializer::from(file)).map_err(complaint)?;
+        let defaults = written.limits.as_defaults()?.bounds(DEFAULT)?;
         let has_worlds = written.worlds.is_some();
         let users = users(written.user, defaults, own, has_worlds)?;
         let mut configured_users = BTreeMap::new();
-        for (protocol, name) in of_protocols.users {
+        for (protocol, name) in protocol_entries.users {
             check_configured(protocol, &name, &users)?;
             configured_users.insert(protocol.name, name.into_inner());
         }
-        let (listen, worlds, settings) = (written.listen, written.worlds, of_protocols.settings);
+        let (listen, worlds, settings) =
+            (written.listen, written.worlds, protocol_entries.settings);
         Ok(Self { listen, configured_users, settings, worlds, users })
     }
 
@@ -291,7 +292,7 @@ impl Config {
 
 /// Checks the users of a file.
 fn users(
-    written: BTreeMap<Spanned<String>, WrittenUser>,
+    written: BTreeMap<Spanned<String>, UserTable>,
     defaults: Bounds,
     own: u32,
     has_worlds: bool,
@@ -372,9 +373,9 @@ fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)
 }
 
-impl WrittenUser {
+impl UserTable {
     /// Refuses keys that identify one user or give rights to one user.
-    fn of_everybody(self) -> Result<Self, Complaint> {
+    fn as_defaults(self) -> Result<Self, Complaint> {
         let (uid, key) = (self.uid.as_ref().map(Spanned::span), self.keys.first());
         let operator = self.operator.as_ref().map(Spanned::span);
         let own = [("uid", uid), ("keys", key.map(Spanned::span)), ("operator", operator)];

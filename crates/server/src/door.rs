@@ -23,12 +23,12 @@
 //! | the name with which the client has logged in | `Register::account_of` | `ssh` |
 //! | the user that the configuration names | `Register::configured_account` | `telnet` |
 //!
-//! If the protocol carries lines of text, [`entrance::begin`](crate::entrance::begin) starts a
+//! If the protocol carries lines of text, [`entrance::start_getty`](crate::entrance::start_getty) starts a
 //! getty ([`getty`](crate::getty)), which opens the session. A protocol with other messages opens
 //! its sessions itself with [`System::open_session`](kyocho_lisp::system::System::open_session), as
 //! nREPL does.
 
-use crate::address::Place;
+use crate::address::Endpoint;
 use crate::context::Context;
 use crate::protocol::Protocol;
 use core::fmt::Debug;
@@ -40,12 +40,12 @@ pub(crate) trait Door: Sync {
     /// The protocol's name, addresses and configuration.
     fn protocol(&self) -> &'static Protocol;
 
-    /// Listens on `place`, a socket or a port as the protocol's [`Protocol`] permits.
+    /// Listens on `endpoint`, a socket or a port as the protocol's [`Protocol`] permits.
     ///
     /// # Errors
     /// The host refuses, another server listens there, or the configuration names no user for this
     /// protocol.
-    fn open(&self, place: &Place, context: &Arc<Context>) -> io::Result<Opened>;
+    fn open(&self, endpoint: &Endpoint, context: &Arc<Context>) -> io::Result<Opened>;
 }
 
 /// An open door.
@@ -64,7 +64,7 @@ pub(crate) trait Listener: Send + Sync {
     ///
     /// # Errors
     /// The host does not report the address.
-    fn place(&self) -> io::Result<Place>;
+    fn endpoint(&self) -> io::Result<Endpoint>;
 
     /// Waits for the next connection, and starts a microprocess that serves it to its end. Called
     /// from a microprocess, in a loop.

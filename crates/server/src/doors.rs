@@ -6,7 +6,7 @@ mod ssh;
 mod telnet;
 mod unix;
 
-use crate::address::{self, Address, Place};
+use crate::address::{self, Address, Endpoint};
 use crate::context::Context;
 use crate::door::{Door, Listener, Opened};
 use crate::protocol::Protocol;
@@ -33,7 +33,7 @@ pub(crate) fn protocols() -> impl Iterator<Item = &'static Protocol> + Clone {
 /// # Errors
 /// The user's directory cannot be determined.
 pub(crate) fn own_address() -> io::Result<Address> {
-    Ok(Address { protocol: unix::Unix.protocol(), place: Place::Socket(own_socket()?) })
+    Ok(Address { protocol: unix::Unix.protocol(), endpoint: Endpoint::Socket(own_socket()?) })
 }
 
 /// The Unix socket of a user's own server: the default of `kyocho serve` and `kyocho connect`.
@@ -64,7 +64,7 @@ impl FromStr for Address {
 /// See [`Door::open`].
 pub(crate) fn open(address: &Address, context: &Arc<Context>) -> io::Result<Opened> {
     let door = DOORS.iter().find(|door| door.protocol().name == address.protocol.name);
-    door.expect("an address names a protocol of the table").open(&address.place, context)
+    door.expect("an address names a protocol of the table").open(&address.endpoint, context)
 }
 
 /// The body of a network service: serves connections until the process ends.

@@ -1,10 +1,10 @@
 //! Identifies the user of a connection, and starts the getty that serves it.
 
 use crate::context::Context;
+use crate::counter::Counted;
 use crate::dialect::{Decode, Encode};
 use crate::getty::{self, Connection};
 use crate::register::Register;
-use crate::room::Place;
 use crate::wire::Outlet;
 use core::time::Duration;
 use kyocho_lisp::account::Account;
@@ -17,11 +17,11 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// A client that does not accept its output for this time is disconnected.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Only touched pages of a stack are memory.
 pub(crate) const STACK_BYTES: usize = 1 << 20;
 
-const FROM_WITHIN: &str = "a session of this server may not connect to it";
+const OWN_SESSION: &str = "a session of this server may not connect to it";
 
 /// The account of the user whose process has connected, or why there is none. The server's own
 /// sessions have none: they would become the user who runs the server.
@@ -31,7 +31,7 @@ pub(crate) fn account_of_peer(
 ) -> io::Result<Result<Arc<Account>, String>> {
     let peer = Peer::of(stream.as_fd())?;
     if peer.process == std::process::id() {
-        return Ok(Err(FROM_WITHIN.to_owned()));
+        return Ok(Err(OWN_SESSION.to_owned()));
     }
     let unknown = || format!("user {} is not known here", peer.user);
     Ok(register.account_of_uid(peer.user).ok_or_else(unknown))
@@ -39,13 +39,13 @@ pub(crate) fn account_of_peer(
 
 /// Refuses a connection over the loopback interface if its other end belongs to this process, or to
 /// no process any more. This takes time in proportion to all connections of the machine.
-pub(crate) fn comes_from_outside(stream: &TcpStream) -> Result<(), String> {
+pub(crate) fn check_other_process(stream: &TcpStream) -> Result<(), String> {
     let ends = stream.local_addr().and_then(|own| Ok((own, stream.peer_addr()?)));
     let end = ends.and_then(|(own, peer)| OtherEnd::of(own, peer));
     let is_own = |end: Option<OtherEnd>| end.map(|end| end.is_of_this_process()).transpose();
     match end.and_then(is_own) {
         Ok(Some(false)) => Ok(()),
-        Ok(Some(true)) => Err(FROM_WITHIN.to_owned()),
+        Ok(Some(true)) => Err(OWN_SESSION.to_owned()),
         Ok(None) => Err("no process of this machine holds the other end".to_owned()),
         Err(error) => Err(format!("cannot identify the process at the other end: {error}")),
     }
@@ -54,19 +54,19 @@ pub(crate) fn comes_from_outside(stream: &TcpStream) -> Result<(), String> {
 /// The sending half of a Unix socket.
 pub(crate) fn outlet_of_socket(stream: &UnixStream) -> io::Result<Box<dyn Outlet>> {
     let writer = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
-    writer.set_write_timeout(Some(PATIENCE))?;
+    writer.set_write_timeout(Some(WRITE_TIMEOUT))?;
     Ok(Box::new(writer))
 }
 
 /// The sending half of a TCP connection.
 pub(crate) fn outlet_of_port(stream: &TcpStream) -> io::Result<std::net::TcpStream> {
     let writer = std::net::TcpStream::from(stream.as_fd().try_clone_to_owned()?);
-    writer.set_write_timeout(Some(PATIENCE))?;
+    writer.set_write_timeout(Some(WRITE_TIMEOUT))?;
     Ok(writer)
 }
 
 /// A connection by a Unix socket, with the decoder and the encoder of its protocol.
-pub(crate) fn by_socket(
+pub(crate) fn socket_connection(
     stream: UnixStream,
     decode: impl Decode + 'static,
     encode: impl Encode + 'static,
@@ -77,13 +77,12 @@ pub(crate) fn by_socket(
 }
 
 /// Starts a getty for the account's user, or reports to the client why there is none. The getty's
-/// own microprocess first calls `may_enter`. The place that it returns is kept until the connection
-/// ends.
-pub(crate) fn begin(
+/// own microprocess first calls `may_enter`. The returned value counts the connection until it ends.
+pub(crate) fn start_getty(
     context: &Context,
     account: Result<Arc<Account>, String>,
     connection: Connection,
-    may_enter: impl FnOnce() -> Result<Option<Place>, String> + Send + 'static,
+    may_enter: impl FnOnce() -> Result<Option<Counted>, String> + Send + 'static,
 ) -> io::Result<()> {
     match account {
         Ok(account) => {
@@ -92,7 +91,7 @@ pub(crate) fn begin(
             let name = format!("getty: {}", account.name());
             let builder = Builder::new().name(name).stack_bytes(STACK_BYTES);
             let body = move || match may_enter() {
-                Ok(_place) => getty::serve(&system, &account, &world, connection),
+                Ok(_counted) => getty::serve(&system, &account, &world, connection),
                 Err(reason) => connection.refuse(&reason),
             };
             builder.spawn(body).map(drop)

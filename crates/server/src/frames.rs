@@ -132,7 +132,7 @@ impl Encode for Encoder {
 /// # Panics
 /// If the message cannot be written as JSON. Every [`Ask`] and [`Tell`] can.
 pub fn line_of(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).expect("text is always JSON");
+    let mut line = serde_json::to_vec(message).expect("messages can always be JSON");
     line.push(b'\n');
     line
 }
@@ -143,7 +143,7 @@ mod tests {
     use crate::dialect::{Decode, Event};
 
     #[test]
-    fn messages_arrive_however_they_are_cut() {
+    fn messages_are_decoded_from_pieces_of_any_size() {
         let mut bytes = line_of(&Ask::Eval { text: "(f\n 1)".to_owned() });
         bytes.extend(line_of(&Ask::Run { text: "3".to_owned() }));
         bytes.extend(line_of(&Ask::Interrupt {}));

@@ -43,27 +43,27 @@ pub(crate) struct Connection {
 impl Connection {
     /// Reports why there is no session.
     pub(crate) fn refuse(self, reason: &str) {
-        let screen = Screen { wire: Wire::new(self.writer), encode: self.encode };
+        let client = Client { wire: Wire::new(self.writer), encode: self.encode };
         // The client may have disconnected; then the reason is not needed.
-        let _ = screen.show(Shown::Refused(reason));
+        let _ = client.show(Shown::Refused(reason));
     }
 }
 
 /// Writes to the user's client. All clones write to the same client.
 #[derive(Clone)]
-struct Screen {
+struct Client {
     wire: Wire,
     encode: Arc<dyn Encode>,
 }
 
-impl Screen {
+impl Client {
     fn show(&self, shown: Shown<'_>) -> io::Result<()> {
         self.wire.send(|out| self.encode.encode(shown, out))
     }
 }
 
 /// The session's output port writes here.
-impl Write for Screen {
+impl Write for Client {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.wire.write(bytes, |text, out| self.encode.encode(Shown::Output(text), out))
     }
@@ -81,31 +81,31 @@ pub(crate) fn serve(
     connection: Connection,
 ) {
     let Connection { reader, writer, decode, encode } = connection;
-    let screen = Screen { wire: Wire::new(writer), encode };
+    let client = Client { wire: Wire::new(writer), encode };
     let ports = SessionPorts {
         input: None,
-        output: Box::new(screen.clone()),
-        error: Box::new(screen.clone()),
+        output: Box::new(client.clone()),
+        error: Box::new(client.clone()),
     };
     let session = match system.open_session(account, ports) {
         Ok(session) => session,
         Err(error) => {
             // The client may have disconnected; then the reason is not needed.
-            let _ = screen.show(Shown::Refused(&error.to_string()));
+            let _ = client.show(Shown::Refused(&error.to_string()));
             return;
         }
     };
     let handle = session.handle();
-    let calls = Arc::new(Calls::default());
+    let shared = Arc::new(Shared::default());
     let (sender, events) = channel::bounded(EVENTS_MAX);
     let input = {
-        let ear = Ear {
-            screen: screen.clone(),
+        let input_reader = InputReader {
+            client: client.clone(),
             handle: handle.clone(),
-            calls: Arc::clone(&calls),
+            shared: Arc::clone(&shared),
             account: Arc::clone(account),
         };
-        move || ear.listen(reader, decode, &sender)
+        move || input_reader.run(reader, decode, &sender)
     };
     let name = format!("getty-input: {}", account.name());
     let builder = Builder::new().name(name).stack_bytes(INPUT_STACK_BYTES);
@@ -113,24 +113,24 @@ pub(crate) fn serve(
     match (partial, builder.spawn(input)) {
         (Ok(partial), Ok(_)) => {
             // If the user has disconnected, the loop ends. The result does not matter.
-            let screen = screen.clone();
-            let _ = Loop { session, screen, calls, partial }.run(account.name(), world, &events);
+            let client = client.clone();
+            let _ = Loop { session, client, shared, partial }.run(account.name(), world, &events);
         }
         (Err(error), _) => {
-            let _ = screen.show(Shown::Refused(&error.to_string()));
+            let _ = client.show(Shown::Refused(&error.to_string()));
         }
         (_, Err(error)) => {
-            let _ = screen.show(Shown::Refused(&format!("no memory for the session: {error}")));
+            let _ = client.show(Shown::Refused(&format!("no memory for the session: {error}")));
         }
     }
     handle.end();
-    screen.wire.hang_up();
+    client.wire.hang_up();
 }
 
 /// State that both microprocesses share. An interrupt concerns all events that arrived before it,
 /// also if their evaluation has not begun.
 #[derive(Debug, Default)]
-struct Calls {
+struct Shared {
     /// Number of events that have arrived and are not served yet.
     waiting: AtomicUsize,
     interrupt: Interrupt,
@@ -140,16 +140,16 @@ struct Calls {
 type Waiting = (Event, Reserved);
 
 /// The body of `getty-input`.
-struct Ear {
-    screen: Screen,
+struct InputReader {
+    client: Client,
     handle: SessionHandle,
-    calls: Arc<Calls>,
+    shared: Arc<Shared>,
     account: Arc<Account>,
 }
 
-impl Ear {
+impl InputReader {
     /// Reads until the user disconnects, and then ends the session.
-    fn listen(
+    fn run(
         &self,
         mut reader: Box<dyn Read + Send>,
         mut decode: Box<dyn Decode>,
@@ -165,13 +165,13 @@ impl Ear {
             let decoded = decode.feed(&buffer[..count]);
             let decoded = decoded.and_then(|decoded| {
                 let bytes = decode.pending_bytes();
-                let waiting = self.pay(decoded, &mut pending, bytes);
+                let waiting = self.charge(decoded, &mut pending, bytes);
                 waiting.map_err(|overdrawn| overdrawn.to_string())
             });
             let decoded = match decoded {
                 Ok(decoded) => decoded,
                 Err(reason) => {
-                    let _ = self.screen.show(Shown::Refused(&reason));
+                    let _ = self.client.show(Shown::Refused(&reason));
                     break;
                 }
             };
@@ -184,7 +184,7 @@ impl Ear {
     }
 
     /// Charges to the user what has arrived and waits: events, and bytes of the next event.
-    fn pay(
+    fn charge(
         &self,
         decoded: Vec<Event>,
         pending: &mut Option<Reserved>,
@@ -193,11 +193,11 @@ impl Ear {
         // The old charge is released first: its bytes are part of the events now.
         *pending = None;
         *pending = Some(self.account.reserve(pending_bytes)?);
-        let pay = |event: Event| {
+        let charge = |event: Event| {
             let held = self.account.reserve(event.bytes())?;
             Ok((event, held))
         };
-        decoded.into_iter().map(pay).collect()
+        decoded.into_iter().map(charge).collect()
     }
 
     /// Passes an event to the getty. Returns `false` if the getty has ended.
@@ -209,11 +209,11 @@ impl Ear {
             }
             Event::Answer(answer) => {
                 // If the client has disconnected, the next read reports that.
-                let _ = self.screen.wire.send(|out| out.extend_from_slice(&answer));
+                let _ = self.client.wire.send(|out| out.extend_from_slice(&answer));
                 true
             }
             event => {
-                self.calls.waiting.fetch_add(1, Ordering::SeqCst);
+                self.shared.waiting.fetch_add(1, Ordering::SeqCst);
                 events.send((event, held)).is_ok()
             }
         }
@@ -221,16 +221,16 @@ impl Ear {
 
     /// Stops the running evaluation, or the one that is about to begin.
     fn interrupt(&self) {
-        let is_awaited = || self.calls.waiting.load(Ordering::SeqCst) > 0;
-        self.calls.interrupt.raise(&self.handle, is_awaited);
+        let is_awaited = || self.shared.waiting.load(Ordering::SeqCst) > 0;
+        self.shared.interrupt.raise(&self.handle, is_awaited);
     }
 }
 
 /// The state of a getty's loop.
 struct Loop {
     session: Session,
-    screen: Screen,
-    calls: Arc<Calls>,
+    client: Client,
+    shared: Arc<Shared>,
     /// Lines that do not form a complete form yet, and the memory charged for them.
     partial: (GrowingText, Reserved),
 }
@@ -238,9 +238,9 @@ struct Loop {
 impl Loop {
     fn run(&mut self, user: &str, world: &World, events: &Receiver<Waiting>) -> io::Result<()> {
         let entered = world.enter(&mut self.session);
-        self.screen.show(Shown::Welcome(user))?;
+        self.client.show(Shown::Welcome(user))?;
         if let Err(reason) = entered {
-            self.screen
+            self.client
                 .show(Shown::Output(&format!("your saved world cannot be loaded: {reason}\n")))?;
         }
         for (event, _held) in events.iter() {
@@ -251,12 +251,12 @@ impl Loop {
                 Event::Complete(prefix) => {
                     let mut names = self.session.names(&prefix);
                     names.truncate(NAMES_MAX);
-                    self.screen.show(Shown::Names(&names))?;
+                    self.client.show(Shown::Names(&names))?;
                 }
                 // `getty-input` handles these.
                 Event::Interrupt | Event::Answer(_) => {}
             }
-            self.calls.waiting.fetch_sub(1, Ordering::SeqCst);
+            self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
             if self.session.exit_code().is_some() {
                 break;
             }
@@ -268,10 +268,10 @@ impl Loop {
     fn line(&mut self, line: &str) -> io::Result<()> {
         let (partial, held) = &mut self.partial;
         let completeness = partial.push_line(line);
-        let is_paid = held.resize(partial.bytes()).is_ok();
+        let is_charged = held.resize(partial.bytes()).is_ok();
         match completeness {
-            Completeness::Incomplete if is_paid && partial.bytes() < TEXT_BYTES_MAX => {
-                self.screen.show(Shown::More)
+            Completeness::Incomplete if is_charged && partial.bytes() < TEXT_BYTES_MAX => {
+                self.client.show(Shown::More)
             }
             _ => {
                 let text = partial.take();
@@ -283,27 +283,27 @@ impl Loop {
         }
     }
 
-    fn evaluate(&mut self, text: &str, way: Way) -> io::Result<()> {
+    fn evaluate(&mut self, text: &str, evaluator: Evaluator) -> io::Result<()> {
         match comma::typed(text) {
-            Typed::Text(text) => self.evaluate_lisp(&text, way),
+            Typed::Text(text) => self.evaluate_lisp(&text, evaluator),
             Typed::Notice(notice) => {
-                self.screen.show(Shown::Output(&notice))?;
-                self.screen.show(Shown::Done(&Outcome::default()))
+                self.client.show(Shown::Output(&notice))?;
+                self.client.show(Shown::Done(&Outcome::default()))
             }
         }
     }
 
-    fn evaluate_lisp(&mut self, text: &str, way: Way) -> io::Result<()> {
+    fn evaluate_lisp(&mut self, text: &str, evaluator: Evaluator) -> io::Result<()> {
         let mut outcome = Outcome::default();
-        match way(&mut self.session, text, "prompt", &self.calls.interrupt) {
+        match evaluator(&mut self.session, text, "prompt", &self.shared.interrupt) {
             Ok(evaluation) => outcome.values = evaluation.values,
             Err(report) => outcome.error = Some(report.to_string()),
         }
         outcome.exit = self.session.exit_code();
         self.session.flush_output();
-        self.screen.show(Shown::Done(&outcome))
+        self.client.show(Shown::Done(&outcome))
     }
 }
 
 /// How a text is evaluated.
-type Way = fn(&mut Session, &str, &str, &Interrupt) -> Result<Evaluation, Report>;
+type Evaluator = fn(&mut Session, &str, &str, &Interrupt) -> Result<Evaluation, Report>;

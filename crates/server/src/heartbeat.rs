@@ -19,9 +19,9 @@ const QUESTION: &str = "(thread-join! (spawn (lambda () (list #t)) 'heartbeat))"
 /// # Errors
 /// The host has no memory for it.
 pub(crate) fn start(context: &Arc<Context>) -> io::Result<()> {
-    let Some(patience) = notify::patience() else { return Ok(()) };
+    let Some(interval) = notify::watchdog_interval() else { return Ok(()) };
     // As `sd_watchdog_enabled` advises.
-    let pause = patience / 2;
+    let pause = interval / 2;
     let inner = Arc::clone(context);
     // A separate account, so that no user's limits delay the evaluation.
     let account =

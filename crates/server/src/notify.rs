@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// Longest wait for a manager that accepts no notice.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The server is ready for connections.
 pub(crate) fn ready(console: Console) {
@@ -48,18 +48,18 @@ fn send(name: &OsStr, message: &[u8]) -> io::Result<()> {
         None => SocketAddr::from_pathname(name)?,
     };
     let socket = UnixDatagram::unbound()?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(SEND_TIMEOUT))?;
     socket.send_to_addr(message, &address).map(drop)
 }
 
 /// How long the manager waits for the next [`alive`]. `None` if it does not wait, or waits for
 /// another process.
-pub(crate) fn patience() -> Option<Duration> {
-    let says = |name| std::env::var(name).ok();
-    patience_of(says("WATCHDOG_USEC")?.as_str(), says("WATCHDOG_PID").as_deref())
+pub(crate) fn watchdog_interval() -> Option<Duration> {
+    let variable = |name| std::env::var(name).ok();
+    interval_of(variable("WATCHDOG_USEC")?.as_str(), variable("WATCHDOG_PID").as_deref())
 }
 
-fn patience_of(microseconds: &str, process: Option<&str>) -> Option<Duration> {
+fn interval_of(microseconds: &str, process: Option<&str>) -> Option<Duration> {
     if process.is_some_and(|process| process.parse() != Ok(std::process::id())) {
         return None;
     }
@@ -69,19 +69,19 @@ fn patience_of(microseconds: &str, process: Option<&str>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::patience_of;
+    use super::interval_of;
     use core::time::Duration;
 
     #[test]
     fn a_watchdog_for_another_process_is_ignored() {
         let own = std::process::id().to_string();
         let second = Some(Duration::from_secs(1));
-        assert_eq!(patience_of("1000000", None), second);
-        assert_eq!(patience_of("1000000", Some(&own)), second);
+        assert_eq!(interval_of("1000000", None), second);
+        assert_eq!(interval_of("1000000", Some(&own)), second);
         for (microseconds, process) in
             [("1000000", "1"), ("1000000", "x"), ("0", own.as_str()), ("", &own), ("-1", &own)]
         {
-            assert_eq!(patience_of(microseconds, Some(process)), None, "{microseconds} {process}");
+            assert_eq!(interval_of(microseconds, Some(process)), None, "{microseconds} {process}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The users of the server and their accounts. An account outlives a change of the configuration.
 
 use crate::config::Config;
+use crate::counter::Counter;
 use crate::protocol::Protocol;
-use crate::room::Room;
 use crate::worlds::World;
 use kyocho_lisp::account::Account;
 use russh::keys::PublicKey;
@@ -28,7 +28,7 @@ struct State {
     /// sessions.
     accounts: HashMap<String, Arc<Account>>,
     /// Counts connections by protocol and by user, across changes of the configuration.
-    connections: HashMap<(&'static str, String), Arc<Room>>,
+    connections: HashMap<(&'static str, String), Arc<Counter>>,
 }
 
 impl Register {
@@ -113,7 +113,7 @@ impl Register {
     }
 
     /// Counts the connections of the user `whose` by this protocol.
-    pub(crate) fn connections(&self, protocol: &Protocol, whose: &str) -> Arc<Room> {
+    pub(crate) fn connections(&self, protocol: &Protocol, whose: &str) -> Arc<Counter> {
         let key = (protocol.name, whose.to_owned());
         Arc::clone(self.lock().connections.entry(key).or_default())
     }

@@ -10,7 +10,7 @@
 //! processor time.
 
 use crate::address::Address;
-use crate::config::{Config, Wrong};
+use crate::config::{Config, ConfigError};
 use crate::console::Console;
 use crate::context::Context;
 use crate::door::Opened;
@@ -54,9 +54,9 @@ impl fmt::Display for ServeError {
 
 impl core::error::Error for ServeError {}
 
-impl From<Wrong> for ServeError {
-    fn from(wrong: Wrong) -> Self {
-        Self::Configuration(wrong.to_string())
+impl From<ConfigError> for ServeError {
+    fn from(error: ConfigError) -> Self {
+        Self::Configuration(error.to_string())
     }
 }
 
@@ -121,8 +121,8 @@ type Files = Box<dyn fmt::Debug + Send>;
 fn open(address: &Address, context: &Arc<Context>) -> io::Result<Option<Files>> {
     let Opened { listener, files } = doors::open(address, context)?;
     // If the address has port 0, the host has chosen a port.
-    let place = listener.place().unwrap_or_else(|_| address.place.clone());
-    let address = Address { place, ..address.clone() };
+    let endpoint = listener.endpoint().unwrap_or_else(|_| address.endpoint.clone());
+    let address = Address { endpoint, ..address.clone() };
     let inner = Arc::clone(context);
     let body = move || doors::serve(listener.as_ref(), &inner);
     context.system.spawn_service(&format!("network {address}"), body)?;

@@ -40,46 +40,46 @@ type Identity = (u64, u64);
 /// The name of a socket. Removed when this is dropped, unless it names another file by then.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
-    place: Place,
+    entry: DirectoryEntry,
     identity: Identity,
 }
 
-/// Listens at `path`, where every user may connect. Also returns what must be kept meanwhile.
+/// Listens on `path`, where every user may connect. Also returns what must be kept meanwhile.
 ///
 /// # Errors
 /// A server listens there, the file is not a socket or belongs to another user, or the host
 /// refuses.
 pub(crate) fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
-    let place = Place::of(path)?;
-    place.lock()?;
+    let entry = DirectoryEntry::of(path)?;
+    entry.lock()?;
     let (listener, identity) = match StdListener::bind(path) {
-        Err(error) if error.kind() == ErrorKind::AddrInUse => place.take_over()?,
+        Err(error) if error.kind() == ErrorKind::AddrInUse => entry.take_over()?,
         result => {
             let listener = result?;
-            let identity = place.identity_of(&place.name)?;
+            let identity = entry.identity_of(&entry.name)?;
             (listener, identity.ok_or(ErrorKind::NotFound)?)
         }
     };
-    place.open_to_all(identity)?;
-    place.unlock()?;
-    Ok((OwnedFd::from(listener).into(), SocketFile { place, identity }))
+    entry.open_to_all(identity)?;
+    entry.unlock()?;
+    Ok((OwnedFd::from(listener).into(), SocketFile { entry, identity }))
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // The file may be gone or replaced already, which is as good.
-        let _ = self.place.remove(self.identity);
+        let _ = self.entry.remove(self.identity);
     }
 }
 
 /// A name in a directory.
 #[derive(Debug)]
-struct Place {
+struct DirectoryEntry {
     folder: OwnedFd,
     name: OsString,
 }
 
-impl Place {
+impl DirectoryEntry {
     fn of(path: &Path) -> io::Result<Self> {
         let none =
             || io::Error::new(ErrorKind::InvalidInput, "the path does not end in a file name");
@@ -115,7 +115,7 @@ impl Place {
     }
 
     /// An unused name beside this one.
-    fn aside(&self) -> io::Result<OsString> {
+    fn unused_name(&self) -> io::Result<OsString> {
         let mut number = [0; 8];
         getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(format!(".kyocho-{:016x}", u64::from_ne_bytes(number)).into())
@@ -158,22 +158,22 @@ impl Place {
     /// Replaces a dead server's socket by a new one.
     fn take_over(&self) -> io::Result<(StdListener, Identity)> {
         self.is_left_over(&self.name)?;
-        let aside = self.aside()?;
-        let listener = StdListener::bind(self.path(&aside))?;
-        let identity = self.identity_of(&aside)?.ok_or(ErrorKind::NotFound)?;
+        let spare = self.unused_name()?;
+        let listener = StdListener::bind(self.path(&spare))?;
+        let identity = self.identity_of(&spare)?.ok_or(ErrorKind::NotFound)?;
         let exchange =
-            || renameat_with(&self.folder, &aside, &self.folder, &self.name, RenameFlags::EXCHANGE);
+            || renameat_with(&self.folder, &spare, &self.folder, &self.name, RenameFlags::EXCHANGE);
         let exchanged = exchange().map_err(io::Error::from);
         let left_over = exchanged.and_then(|()| {
-            self.is_left_over(&aside).inspect_err(|_| {
+            self.is_left_over(&spare).inspect_err(|_| {
                 // Another file took the name in between. It gets its name back, unless it is gone
                 // again.
                 let _ = exchange();
             })
         });
         // The other name now refers to the dead server's socket or to the new one.
-        let removed = match self.identity_of(&aside) {
-            Ok(Some(_)) => rustix::fs::unlinkat(&self.folder, &aside, AtFlags::empty()),
+        let removed = match self.identity_of(&spare) {
+            Ok(Some(_)) => rustix::fs::unlinkat(&self.folder, &spare, AtFlags::empty()),
             _ => Ok(()),
         };
         left_over?;
@@ -187,12 +187,12 @@ impl Place {
         if self.identity_of(&self.name)? != Some(identity) {
             return Ok(());
         }
-        let aside = self.aside()?;
-        renameat_with(folder, &self.name, folder, &aside, RenameFlags::NOREPLACE)?;
-        if self.identity_of(&aside)? == Some(identity) {
-            return Ok(rustix::fs::unlinkat(folder, &aside, AtFlags::empty())?);
+        let spare = self.unused_name()?;
+        renameat_with(folder, &self.name, folder, &spare, RenameFlags::NOREPLACE)?;
+        if self.identity_of(&spare)? == Some(identity) {
+            return Ok(rustix::fs::unlinkat(folder, &spare, AtFlags::empty())?);
         }
-        Ok(renameat_with(folder, &aside, folder, &self.name, RenameFlags::NOREPLACE)?)
+        Ok(renameat_with(folder, &spare, folder, &self.name, RenameFlags::NOREPLACE)?)
     }
 }
 

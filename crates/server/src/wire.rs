@@ -124,7 +124,7 @@ mod tests {
     use super::whole_characters;
 
     #[test]
-    fn no_character_is_cut() {
+    fn output_is_split_between_characters() {
         let text = "aé€𝄞".repeat(20);
         for most in 4..text.len() + 2 {
             let count = whole_characters(text.as_bytes(), most);

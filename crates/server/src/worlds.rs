@@ -29,12 +29,12 @@ impl World {
             let ended = await_end(begun, &session.handle(), &Interrupt::default());
             session.finish(ended).map_err(|report| report.message().to_owned())?;
         }
-        self.is_saved_by(session);
+        self.set_image_of(session);
         Ok(())
     }
 
     /// Makes `(save-image)` in the session save to the user's own image.
-    pub(crate) fn is_saved_by(&self, session: &Session) {
+    pub(crate) fn set_image_of(&self, session: &Session) {
         if let Some(own) = &self.own {
             session.set_image(own);
         }

@@ -74,7 +74,7 @@ fn protocols_read_their_own_sections() {
         let settings = Arc::clone(&parse(text).unwrap().settings["ssh"]);
         *settings.downcast::<u8>().unwrap()
     };
-    assert_eq!(number("[user.a]\n"), 7, "the section is not there");
+    assert_eq!(number("[user.a]\n"), 7, "the section is missing");
     assert_eq!(number("[ssh]\nconnections = 3\n[user.a]\n"), 3);
     let owner = Config::of_owner(OWN, PROTOCOLS.iter());
     assert!(owner.settings.contains_key("ssh"));

@@ -10,11 +10,11 @@ mod session;
 mod token;
 mod worker;
 
-use crate::address::Place;
+use crate::address::Endpoint;
 use crate::context::Context;
 use crate::door::{Door, Listener, Opened};
 use crate::entrance::{
-    STACK_BYTES, account_of_peer, comes_from_outside, outlet_of_port, outlet_of_socket,
+    STACK_BYTES, account_of_peer, check_other_process, outlet_of_port, outlet_of_socket,
 };
 use crate::protocol::{ConfiguredUser, Ports, Protocol};
 use crate::socket_file;
@@ -25,7 +25,7 @@ use core::net::SocketAddr;
 use kyocho_lisp::account::Account;
 use kyocho_microprocess::Builder;
 use kyocho_microprocess::net::{TcpListener, TcpStream, UnixListener};
-use login::Strangers;
+use login::UnidentifiedClients;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,14 +49,14 @@ impl Door for Nrepl {
         &PROTOCOL
     }
 
-    fn open(&self, place: &Place, context: &Arc<Context>) -> io::Result<Opened> {
-        match place {
-            Place::Socket(path) => {
+    fn open(&self, endpoint: &Endpoint, context: &Arc<Context>) -> io::Result<Opened> {
+        match endpoint {
+            Endpoint::Socket(path) => {
                 let (listener, file) = socket_file::listen(path)?;
                 let listener = Box::new(Socket { listener, path: path.clone() });
                 Ok(Opened { listener, files: Some(Box::new(file)) })
             }
-            Place::Port(address) => {
+            Endpoint::Port(address) => {
                 let (port, file) = Port::open(*address, context)?;
                 context.system.keep_sessions_from(port.listener.local_addr()?);
                 Ok(Opened { listener: Box::new(port), files: Some(Box::new(file)) })
@@ -72,8 +72,8 @@ struct Socket {
 }
 
 impl Listener for Socket {
-    fn place(&self) -> io::Result<Place> {
-        Ok(Place::Socket(self.path.clone()))
+    fn endpoint(&self) -> io::Result<Endpoint> {
+        Ok(Endpoint::Socket(self.path.clone()))
     }
 
     fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
@@ -89,7 +89,7 @@ impl Listener for Socket {
         let name = format!("nrepl: {}", account.name());
         let builder = Builder::new().name(name).stack_bytes(STACK_BYTES);
         let (context, editor) = (Arc::clone(context), Editor::new(Box::new(stream), wire));
-        builder.spawn(move || begin(&context, Some(account), editor)).map(drop)
+        builder.spawn(move || serve_editor(&context, Some(account), editor)).map(drop)
     }
 }
 
@@ -97,7 +97,7 @@ impl Listener for Socket {
 struct Port {
     listener: TcpListener,
     token: Arc<Token>,
-    strangers: Arc<Strangers>,
+    unidentified: Arc<UnidentifiedClients>,
 }
 
 impl Port {
@@ -113,13 +113,13 @@ impl Port {
         let listener = TcpListener::bind(address)?;
         let (token, file) = Token::make(listener.local_addr()?)?;
         context.console.announce_service("nrepl token", &file.path().display().to_string());
-        Ok((Self { listener, token: Arc::new(token), strangers: Arc::default() }, file))
+        Ok((Self { listener, token: Arc::new(token), unidentified: Arc::default() }, file))
     }
 }
 
 impl Listener for Port {
-    fn place(&self) -> io::Result<Place> {
-        self.listener.local_addr().map(Place::Port)
+    fn endpoint(&self) -> io::Result<Endpoint> {
+        self.listener.local_addr().map(Endpoint::Port)
     }
 
     fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
@@ -128,12 +128,12 @@ impl Listener for Port {
         // Answers are small, and follow each other.
         writer.set_nodelay(true)?;
         let wire = Wire::new(Box::new(writer));
-        let (token, strangers) = (Arc::clone(&self.token), Arc::clone(&self.strangers));
+        let (token, unidentified) = (Arc::clone(&self.token), Arc::clone(&self.unidentified));
         let context = Arc::clone(context);
         let builder = Builder::new().name("nrepl: by port".to_owned()).stack_bytes(STACK_BYTES);
         let body = move || {
-            if let Some(editor) = shown_the_token(&strangers, &token, stream, wire) {
-                begin(&context, context.register.configured_account(&PROTOCOL), editor);
+            if let Some(editor) = await_token(&unidentified, &token, stream, wire) {
+                serve_editor(&context, context.register.configured_account(&PROTOCOL), editor);
             }
         };
         builder.spawn(body).map(drop)
@@ -141,18 +141,18 @@ impl Listener for Port {
 }
 
 /// Waits for the message with the token. Returns `None` if the connection is refused.
-fn shown_the_token(
-    strangers: &Arc<Strangers>,
+fn await_token(
+    unidentified: &Arc<UnidentifiedClients>,
     token: &Token,
     stream: TcpStream,
     wire: Wire,
 ) -> Option<Editor> {
-    let Some((decoder, first)) = login::wait(strangers, token, &stream, &wire) else {
+    let Some((decoder, first)) = login::wait(unidentified, token, &stream, &wire) else {
         wire.hang_up();
         return None;
     };
     // Checked last: it takes time in proportion to all connections of the machine.
-    if let Err(reason) = comes_from_outside(&stream) {
+    if let Err(reason) = check_other_process(&stream) {
         refuse(wire, &reason);
         return None;
     }
@@ -160,14 +160,14 @@ fn shown_the_token(
 }
 
 /// Serves an editor until it disconnects.
-fn begin(context: &Context, account: Option<Arc<Account>>, editor: Editor) {
+fn serve_editor(context: &Context, account: Option<Arc<Account>>, editor: Editor) {
     // The configuration may have changed meanwhile.
     let Some(account) = account else {
         return refuse(editor.wire, "the configuration names no nrepl_user");
     };
     let (name, max) = (account.name(), account.bounds().sessions_max);
     // A connection that cannot open a session is useless.
-    let Some(_place) = context.register.connections(&PROTOCOL, name).enter(max) else {
+    let Some(_counted) = context.register.connections(&PROTOCOL, name).try_add(max) else {
         let reason = format!("too many connections: {name} may have {max}");
         return refuse(editor.wire, &reason);
     };

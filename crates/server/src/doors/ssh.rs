@@ -20,18 +20,18 @@ mod login;
 mod section;
 mod terminal;
 
-use crate::address::Place;
+use crate::address::Endpoint;
 use crate::console::Console;
 use crate::context::Context;
 use crate::door::{Door, Listener, Opened};
-use crate::entrance::{begin, by_socket};
+use crate::entrance::{socket_connection, start_getty};
 use crate::frames;
 use crate::protocol::{ConfiguredUser, Ports, Protocol};
 use crate::register::Register;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use kyocho_microprocess::block_on;
-use limits::Places;
+use limits::ConnectionCounts;
 use login::{Identity, Login};
 use russh::server::{Config, run_stream};
 use russh::{Disconnect, MethodKind, MethodSet};
@@ -56,7 +56,7 @@ static PROTOCOL: Protocol = Protocol {
 };
 
 /// Most identified users that no getty serves yet. Beyond that the SSH thread waits.
-const ARRIVALS_MAX: usize = 16;
+const IDENTIFIED_MAX: usize = 16;
 const STACK_BYTES: usize = 2 << 20;
 /// Bytes that a client may send ahead on a channel.
 const WINDOW_BYTES: u32 = 128 * 1024;
@@ -68,12 +68,12 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 /// Most keys that a client may try.
 const ATTEMPTS_MAX: usize = 10;
 /// Time to report to a client why its connection is closed.
-const FAREWELL: Duration = Duration::from_secs(1);
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause before the next connection is accepted, after the host had no descriptors for one.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An identified user, and the user's connection.
-pub(super) struct Arrival {
+pub(super) struct IdentifiedConnection {
     pub(super) user: String,
     pub(super) stream: UnixStream,
 }
@@ -87,8 +87,8 @@ impl Door for Ssh {
         &PROTOCOL
     }
 
-    fn open(&self, place: &Place, context: &Arc<Context>) -> io::Result<Opened> {
-        let Place::Port(address) = place else { return Err(ErrorKind::InvalidInput.into()) };
+    fn open(&self, endpoint: &Endpoint, context: &Arc<Context>) -> io::Result<Opened> {
+        let Endpoint::Port(address) = endpoint else { return Err(ErrorKind::InvalidInput.into()) };
         let listener = Box::new(Port::open(*address, context)?);
         Ok(Opened { listener, files: None })
     }
@@ -98,7 +98,7 @@ impl Door for Ssh {
 #[derive(Debug)]
 struct Port {
     address: SocketAddr,
-    arrivals: Mutex<Receiver<Arrival>>,
+    identified: Mutex<Receiver<IdentifiedConnection>>,
 }
 
 impl Port {
@@ -117,7 +117,7 @@ impl Port {
         let listener = StdListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
+        let (sender, identified) = mpsc::channel(IDENTIFIED_MAX);
         let config = Config {
             methods: MethodSet::from(&[MethodKind::PublicKey][..]),
             auth_rejection_time_initial: Some(Duration::ZERO),
@@ -130,57 +130,57 @@ impl Port {
             nodelay: true,
             ..Config::default()
         };
-        let host = Host {
+        let shared = Shared {
             config: Arc::new(config),
             register: Arc::clone(&context.register),
             console: context.console,
-            arrivals: sender,
-            places: Arc::default(),
+            identified: sender,
+            counts: Arc::default(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         kyocho_sys::thread::start("ssh", STACK_BYTES, move || {
-            runtime.block_on(host.accept(listener));
+            runtime.block_on(shared.accept(listener));
         })?;
-        Ok(Self { address, arrivals: Mutex::new(arrivals) })
+        Ok(Self { address, identified: Mutex::new(identified) })
     }
 
     /// Waits for the next identified user, as a microprocess.
     ///
     /// # Errors
     /// The SSH thread has ended.
-    fn accept(&self) -> io::Result<Arrival> {
-        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
-        block_on(arrivals.recv()).ok_or_else(|| io::Error::other("the SSH service has ended"))
+    fn accept(&self) -> io::Result<IdentifiedConnection> {
+        let mut identified = self.identified.lock().unwrap_or_else(PoisonError::into_inner);
+        block_on(identified.recv()).ok_or_else(|| io::Error::other("the SSH service has ended"))
     }
 }
 
 impl Listener for Port {
-    fn place(&self) -> io::Result<Place> {
-        Ok(Place::Port(self.address))
+    fn endpoint(&self) -> io::Result<Endpoint> {
+        Ok(Endpoint::Port(self.address))
     }
 
     fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
-        let Arrival { user, stream } = self.accept()?;
+        let IdentifiedConnection { user, stream } = self.accept()?;
         // The configuration may have changed meanwhile.
         let refusal = || format!("user {user} is not known here");
         let account = context.register.account_of(&user).ok_or_else(refusal);
         let stream = OwnedFd::from(stream).into();
-        let connection = by_socket(stream, frames::Decoder::default(), frames::Encoder)?;
-        begin(context, account, connection, || Ok(None))
+        let connection = socket_connection(stream, frames::Decoder::default(), frames::Encoder)?;
+        start_getty(context, account, connection, || Ok(None))
     }
 }
 
 /// State that all connections share.
 #[derive(Clone)]
-struct Host {
+struct Shared {
     config: Arc<Config>,
     register: Arc<Register>,
     console: Console,
-    arrivals: Sender<Arrival>,
-    places: Arc<Places>,
+    identified: Sender<IdentifiedConnection>,
+    counts: Arc<ConnectionCounts>,
 }
 
-impl Host {
+impl Shared {
     async fn accept(self, listener: StdListener) {
         let listener = match TcpListener::from_std(listener) {
             Ok(listener) => listener,
@@ -188,7 +188,7 @@ impl Host {
         };
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => self.let_in(stream, peer.ip()),
+                Ok((stream, peer)) => self.spawn_connection(stream, peer.ip()),
                 Err(error) => {
                     self.console.complain(&format!("kyocho: ssh: {error}"));
                     tokio::time::sleep(PAUSE).await;
@@ -199,13 +199,13 @@ impl Host {
 
     /// Serves a connection in a task of its own. A connection above the limits is closed without an
     /// answer, which costs nothing.
-    fn let_in(&self, stream: TcpStream, address: IpAddr) {
+    fn spawn_connection(&self, stream: TcpStream, address: IpAddr) {
         let limits =
             self.register.settings::<Limits>(&PROTOCOL).map_or_else(Limits::default, |own| *own);
-        if let Some(place) = self.places.take(address, &limits) {
+        if let Some(counted) = self.counts.try_add(address, &limits) {
             let served = self.clone().serve(stream, limits);
             tokio::spawn(async move {
-                let _place = place;
+                let _counted = counted;
                 // A failed connection concerns only its client.
                 let _ = served.await;
             });
@@ -226,7 +226,7 @@ impl Host {
         let ends = async {
             // A client that has not logged in in time is disconnected without an answer.
             let Ok(Ok(identity)) = timeout_at(deadline, logged_in).await else { return None };
-            until_forgotten(&register, changes, &identity).await;
+            until_key_removed(&register, changes, &identity).await;
             Some("the server's configuration no longer has this key for this user")
         };
         let reason = tokio::select! {
@@ -237,8 +237,8 @@ impl Host {
             let client = running.handle();
             let told = client.disconnect(Disconnect::ByApplication, reason.into(), "en".into());
             // A client that does not read does not get the reason.
-            let _ = timeout(FAREWELL, told).await;
-            if let Ok(result) = timeout(FAREWELL, &mut running).await {
+            let _ = timeout(DISCONNECT_TIMEOUT, told).await;
+            if let Ok(result) = timeout(DISCONNECT_TIMEOUT, &mut running).await {
                 return result;
             }
         }
@@ -249,7 +249,7 @@ impl Host {
 }
 
 /// Waits until the client's key is no longer among its user's keys.
-async fn until_forgotten(
+async fn until_key_removed(
     register: &Register,
     mut changes: watch::Receiver<()>,
     identity: &Identity,

@@ -4,10 +4,10 @@
 mod dialect;
 mod other_protocol;
 
-use crate::address::Place;
+use crate::address::Endpoint;
 use crate::context::Context;
 use crate::door::{Door, Listener, Opened};
-use crate::entrance::{begin, comes_from_outside, outlet_of_port};
+use crate::entrance::{check_other_process, outlet_of_port, start_getty};
 use crate::getty::Connection;
 use crate::protocol::{ConfiguredUser, Ports, Protocol};
 use kyocho_microprocess::net::TcpListener;
@@ -39,8 +39,8 @@ impl Door for Telnet {
         &PROTOCOL
     }
 
-    fn open(&self, place: &Place, context: &Arc<Context>) -> io::Result<Opened> {
-        let Place::Port(address) = place else { return Err(ErrorKind::InvalidInput.into()) };
+    fn open(&self, endpoint: &Endpoint, context: &Arc<Context>) -> io::Result<Opened> {
+        let Endpoint::Port(address) = endpoint else { return Err(ErrorKind::InvalidInput.into()) };
         if context.register.configured_account(&PROTOCOL).is_none() {
             return Err(io::Error::other(NO_USER));
         }
@@ -57,8 +57,8 @@ impl Door for Telnet {
 struct Port(TcpListener);
 
 impl Listener for Port {
-    fn place(&self) -> io::Result<Place> {
-        self.0.local_addr().map(Place::Port)
+    fn endpoint(&self) -> io::Result<Endpoint> {
+        self.0.local_addr().map(Endpoint::Port)
     }
 
     fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
@@ -78,12 +78,12 @@ impl Listener for Port {
         // Sessions are counted before `may_enter` is called, because that takes time in proportion
         // to all connections of the machine.
         let (name, max) = (account.name(), account.bounds().sessions_max);
-        let Some(place) = context.register.connections(&PROTOCOL, ALL).enter(max) else {
+        let Some(counted) = context.register.connections(&PROTOCOL, ALL).try_add(max) else {
             connection.refuse(&format!("too many sessions: {name} may have {max}"));
             return Ok(());
         };
-        begin(context, Ok(account), connection, move || {
-            comes_from_outside(&asked).map(|()| Some(place))
+        start_getty(context, Ok(account), connection, move || {
+            check_other_process(&asked).map(|()| Some(counted))
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The door of `kyocho connect`: a Unix socket. The kernel reports the user of each client.
 
-use crate::address::Place;
+use crate::address::Endpoint;
 use crate::context::Context;
 use crate::door::{Door, Listener, Opened};
-use crate::entrance::{account_of_peer, begin, by_socket};
+use crate::entrance::{account_of_peer, socket_connection, start_getty};
 use crate::frames;
 use crate::protocol::{ConfiguredUser, Ports, Protocol};
 use crate::socket_file;
@@ -30,8 +30,8 @@ impl Door for Unix {
         &PROTOCOL
     }
 
-    fn open(&self, place: &Place, _: &Arc<Context>) -> io::Result<Opened> {
-        let Place::Socket(path) = place else { return Err(ErrorKind::InvalidInput.into()) };
+    fn open(&self, endpoint: &Endpoint, _: &Arc<Context>) -> io::Result<Opened> {
+        let Endpoint::Socket(path) = endpoint else { return Err(ErrorKind::InvalidInput.into()) };
         let (listener, file) = socket_file::listen(path)?;
         let listener = Box::new(Socket { listener, path: path.clone() });
         Ok(Opened { listener, files: Some(Box::new(file)) })
@@ -45,14 +45,14 @@ struct Socket {
 }
 
 impl Listener for Socket {
-    fn place(&self) -> io::Result<Place> {
-        Ok(Place::Socket(self.path.clone()))
+    fn endpoint(&self) -> io::Result<Endpoint> {
+        Ok(Endpoint::Socket(self.path.clone()))
     }
 
     fn serve_next(&self, context: &Arc<Context>) -> io::Result<()> {
         let stream = self.listener.accept()?;
         let account = account_of_peer(&context.register, &stream)?;
-        let connection = by_socket(stream, frames::Decoder::default(), frames::Encoder)?;
-        begin(context, account, connection, || Ok(None))
+        let connection = socket_connection(stream, frames::Decoder::default(), frames::Encoder)?;
+        start_getty(context, account, connection, || Ok(None))
     }
 }

@@ -285,7 +285,7 @@ mod tests {
     use super::{name_start, whole_characters};
 
     #[test]
-    fn names_begin_behind_what_ends_one() {
+    fn names_begin_after_a_delimiter() {
         for (code, cursor, start) in
             [("", 0, 0), ("car", 3, 0), ("(car", 4, 1), ("'é (str", 7, 4), ("(f \"x\" y", 8, 7)]
         {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_s_beginning_waits_for_its_end() {
+    fn incomplete_characters_wait_for_their_last_byte() {
         assert_eq!(whole_characters("aé".as_bytes()), 3);
         assert_eq!(whole_characters(&"aé".as_bytes()[..2]), 1);
         assert_eq!(whole_characters(b"a\xff"), 2);

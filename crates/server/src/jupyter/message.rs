@@ -57,7 +57,7 @@ impl Seal {
     }
 
     fn hmac(&self, texts: &[Vec<u8>]) -> Hmac<Sha256> {
-        let mut hmac = Hmac::new_from_slice(&self.key).expect("keys of any length are taken");
+        let mut hmac = Hmac::new_from_slice(&self.key).expect("keys of any length are accepted");
         texts.iter().for_each(|text| hmac.update(text));
         hmac
     }
@@ -148,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_signed_is_opened_and_nothing_else() {
+    fn only_signed_messages_are_accepted() {
         let seal = Seal::new("a key").unwrap();
         let message = seal
             .close(vec![b"me".to_vec()], &json!({"msg_id": "x"}), "status", &json!({"a": [1, "é"]}))

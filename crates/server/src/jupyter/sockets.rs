@@ -61,9 +61,9 @@ impl Answers {
 
     /// Waits until all messages were sent.
     pub(super) fn flush(&self) {
-        let (told, sent) = oneshot::channel();
+        let (done, sent) = oneshot::channel();
         let answer =
-            Answer { kind: "", parent: Value::Null, content: Value::Null, to: To::Flushed(told) };
+            Answer { kind: "", parent: Value::Null, content: Value::Null, to: To::Flushed(done) };
         self.send(answer);
         // An error means that the sockets' thread has ended.
         let _ = sent.blocking_recv();
@@ -76,7 +76,7 @@ impl Answers {
 }
 
 /// State that all sockets share.
-struct Own {
+struct Shared {
     seal: Seal,
     console: Console,
 }
@@ -94,14 +94,14 @@ pub(super) fn serve(
     let (requests, inbox) = mpsc::channel(REQUESTS_MAX);
     let (sender, outbox) = mpsc::channel(ANSWERS_MAX);
     let answers = Answers(sender);
-    let own = Own { seal: Seal::new(&connection.key)?, console };
+    let shared = Shared { seal: Seal::new(&connection.key)?, console };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
     let control = answers.0.clone();
     let body = move || {
-        let all = run(&connection, &own, handle, requests, control, outbox);
+        let all = run(&connection, &shared, handle, requests, control, outbox);
         if let Err(error) = runtime.block_on(all) {
             console.complain(&format!("kyocho: jupyter: {error}"));
         }
@@ -115,67 +115,67 @@ pub(super) fn serve(
 /// closed, which ends the kernel.
 async fn run(
     connection: &Connection,
-    own: &Own,
+    shared: &Shared,
     handle: SessionHandle,
     requests: Sender<Request>,
     answers: Sender<Answer>,
     outbox: Receiver<Answer>,
 ) -> ZmqResult<()> {
     let (mut shell, mut control) = (RouterSocket::new(), RouterSocket::new());
-    let (mut stdin, mut news) = (RouterSocket::new(), PubSocket::new());
-    let mut heart = RepSocket::new();
+    let (mut stdin, mut iopub) = (RouterSocket::new(), PubSocket::new());
+    let mut heartbeat = RepSocket::new();
     shell.bind(&connection.endpoint(connection.shell_port)).await?;
     control.bind(&connection.endpoint(connection.control_port)).await?;
     // Programs of a notebook have an empty standard input, so nothing is ever sent here.
     stdin.bind(&connection.endpoint(connection.stdin_port)).await?;
-    news.bind(&connection.endpoint(connection.iopub_port)).await?;
-    heart.bind(&connection.endpoint(connection.hb_port)).await?;
+    iopub.bind(&connection.endpoint(connection.iopub_port)).await?;
+    heartbeat.bind(&connection.endpoint(connection.hb_port)).await?;
     let (shell_send, shell) = shell.split();
     let (control_send, control) = control.split();
     tokio::select! {
-        sent = send_all(own, outbox, shell_send, control_send, news) => sent,
-        beaten = beat(heart) => beaten,
-        heard = hear_shell(own, shell, requests) => heard,
-        heard = hear_control(own, control, handle, answers) => heard,
+        sent = send_all(shared, outbox, shell_send, control_send, iopub) => sent,
+        echoed = echo(heartbeat) => echoed,
+        served = receive_shell(shared, shell, requests) => served,
+        served = serve_control(shared, control, handle, answers) => served,
     }
 }
 
-async fn beat(mut heart: RepSocket) -> ZmqResult<()> {
+async fn echo(mut heartbeat: RepSocket) -> ZmqResult<()> {
     loop {
-        let beat = heart.recv().await?;
-        heart.send(beat).await?;
+        let echo = heartbeat.recv().await?;
+        heartbeat.send(echo).await?;
     }
 }
 
-async fn hear(own: &Own, socket: &mut RouterRecvHalf) -> ZmqResult<Request> {
+async fn receive(shared: &Shared, socket: &mut RouterRecvHalf) -> ZmqResult<Request> {
     loop {
         let parts = socket.recv().await?.into_vec();
-        match own.seal.open(parts.into_iter().map(|part| part.to_vec()).collect()) {
+        match shared.seal.open(parts.into_iter().map(|part| part.to_vec()).collect()) {
             Ok(request) => return Ok(request),
             // A message without a valid signature is dropped.
-            Err(reason) => own.console.complain(&format!("kyocho: jupyter: {reason}")),
+            Err(reason) => shared.console.complain(&format!("kyocho: jupyter: {reason}")),
         }
     }
 }
 
-async fn hear_shell(
-    own: &Own,
+async fn receive_shell(
+    shared: &Shared,
     mut socket: RouterRecvHalf,
     requests: Sender<Request>,
 ) -> ZmqResult<()> {
-    while requests.send(hear(own, &mut socket).await?).await.is_ok() {}
+    while requests.send(receive(shared, &mut socket).await?).await.is_ok() {}
     Ok(())
 }
 
 /// Answers interrupts and shutdown requests at any time. Returns after a shutdown request.
-async fn hear_control(
-    own: &Own,
+async fn serve_control(
+    shared: &Shared,
     mut socket: RouterRecvHalf,
     handle: SessionHandle,
     answers: Sender<Answer>,
 ) -> ZmqResult<()> {
     loop {
-        let request = hear(own, &mut socket).await?;
+        let request = receive(shared, &mut socket).await?;
         let (kind, content) = match request.kind() {
             "interrupt_request" => {
                 // If nothing runs, there is nothing to interrupt.
@@ -199,8 +199,8 @@ async fn hear_control(
         tell("status", json!({"execution_state": "idle"}), To::All).await;
         if kind == "shutdown_reply" {
             handle.end();
-            let (told, sent) = oneshot::channel();
-            tell("", Value::Null, To::Flushed(told)).await;
+            let (done, sent) = oneshot::channel();
+            tell("", Value::Null, To::Flushed(done)).await;
             // An error means that the sender task has ended.
             let _ = sent.await;
             return Ok(());
@@ -210,11 +210,11 @@ async fn hear_control(
 
 /// Sends all messages, in order.
 async fn send_all(
-    own: &Own,
+    shared: &Shared,
     mut outbox: Receiver<Answer>,
     mut shell: RouterSendHalf,
     mut control: RouterSendHalf,
-    mut news: PubSocket,
+    mut iopub: PubSocket,
 ) -> ZmqResult<()> {
     while let Some(Answer { kind, parent, content, to }) = outbox.recv().await {
         let identities = match &to {
@@ -223,10 +223,10 @@ async fn send_all(
             // Subscribers select messages by this name.
             To::All => vec![kind.as_bytes().to_vec()],
         };
-        let parts = match own.seal.close(identities, &parent, kind, &content) {
+        let parts = match shared.seal.close(identities, &parent, kind, &content) {
             Ok(parts) => parts,
             Err(reason) => {
-                own.console.complain(&format!("kyocho: jupyter: {reason}"));
+                shared.console.complain(&format!("kyocho: jupyter: {reason}"));
                 continue;
             }
         };
@@ -234,14 +234,14 @@ async fn send_all(
         let mut message = ZmqMessage::from(parts.next().unwrap_or_default());
         parts.for_each(|part| message.push_back(part.into()));
         let sent = match to {
-            To::Flushed(told) => {
+            To::Flushed(done) => {
                 // The waiting thread may have ended.
-                let _ = told.send(());
+                let _ = done.send(());
                 Ok(())
             }
             To::Asker(Channel::Shell, _) => shell.send(message).await,
             To::Asker(Channel::Control, _) => control.send(message).await,
-            To::All => news.send(message).await,
+            To::All => iopub.send(message).await,
         };
         // A front end that has disconnected needs no answer.
         drop(sent);

@@ -1,4 +1,4 @@
-use super::{Place, listen};
+use super::{DirectoryEntry, listen};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -27,7 +27,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).expect("it is ours");
+        std::fs::remove_dir_all(&self.0).expect("the folder belongs to the test");
     }
 }
 
@@ -49,7 +49,7 @@ fn files_that_are_not_sockets_are_kept() {
     drop(UnixListener::bind(&socket).unwrap());
     let to_socket = folder.0.join("to-socket");
     std::os::unix::fs::symlink(&socket, &to_socket).unwrap();
-    assert!(refusal(&to_socket).contains("is not replaced"), "a link to a socket is no socket");
+    assert!(refusal(&to_socket).contains("is not replaced"), "a link to a socket is not a socket");
     std::fs::create_dir(folder.0.join("folder")).unwrap();
     assert!(refusal(&folder.0.join("folder")).contains("is not replaced"));
     assert_eq!(folder.names(), ["folder", "link", "s", "socket", "to-socket"]);
@@ -64,12 +64,12 @@ fn a_dead_servers_socket_is_replaced_and_a_live_ones_is_not() {
     let (_listener, file) = listen(&path).unwrap();
     UnixStream::connect(&path).unwrap();
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o666, "anybody may connect");
+    assert_eq!(mode & 0o777, 0o666, "every user may connect");
     assert!(refusal(&path).contains("listens here already"));
     UnixStream::connect(&path).unwrap();
     assert_eq!(folder.names().len(), 1);
     drop(file);
-    assert!(folder.names().is_empty(), "its name goes with it");
+    assert!(folder.names().is_empty(), "the name is removed with the socket");
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn a_file_that_took_the_name_meanwhile_gets_it_back() {
     let folder = Folder::new("in-between");
     let path = folder.0.join("s");
     drop(UnixListener::bind(&path).unwrap());
-    let place = Place::of(&path).unwrap();
-    // As if the name had become this after the first check.
+    let entry = DirectoryEntry::of(&path).unwrap();
+    // As if another process had created this file after the first check.
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "precious").unwrap();
-    let error = place.take_over().unwrap_err();
+    let error = entry.take_over().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AlreadyExists);
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     assert_eq!(folder.names(), ["s"]);

@@ -128,7 +128,7 @@ pub(crate) struct Decoder {
 impl Decoder {
     /// A decoder for a client that has not yet been identified. Its messages have at most
     /// `bytes_max` bytes, which are not charged.
-    pub(crate) fn of_stranger(bytes_max: usize) -> Self {
+    pub(crate) fn unidentified(bytes_max: usize) -> Self {
         Self { pending: Vec::new(), seen: 0, open: 0, bytes_max, held: None }
     }
 

@@ -17,7 +17,7 @@
 use super::answers::{Answers, Heading};
 use super::bencode::{Bencode, Decoder};
 use super::request::Request;
-use super::session::{Beginning, NAMESPACE, Order, Output, State};
+use super::session::{InitialWorld, NAMESPACE, Order, Output, State};
 use super::worker::Worker;
 use crate::wire::Wire;
 use crate::worlds::World;
@@ -100,7 +100,7 @@ pub(super) struct Editor {
 impl Editor {
     /// A connection from which nothing was read yet.
     pub(super) fn new(reader: Box<dyn Read + Send>, wire: Wire) -> Self {
-        Self { reader, wire, decoder: Decoder::of_stranger(0), first: None }
+        Self { reader, wire, decoder: Decoder::unidentified(0), first: None }
     }
 }
 
@@ -123,7 +123,7 @@ impl Connection<'_> {
         decoder: &mut Decoder,
         first: Option<Request>,
     ) -> io::Result<()> {
-        decoder.charge(self.account).or_else(|reason| self.give_up(reason))?;
+        decoder.charge(self.account).or_else(|reason| self.fail(reason))?;
         if let Some(first) = first {
             self.serve(first)?;
         }
@@ -134,22 +134,22 @@ impl Connection<'_> {
             if count == 0 {
                 return Ok(());
             }
-            decoder.feed(&buffer[..count]).or_else(|reason| self.give_up(reason))?;
+            decoder.feed(&buffer[..count]).or_else(|reason| self.fail(reason))?;
             self.serve_all(decoder)?;
         }
     }
 
     fn serve_all(&mut self, decoder: &mut Decoder) -> io::Result<()> {
         loop {
-            let message = decoder.next().or_else(|reason| self.give_up(reason))?;
+            let message = decoder.next().or_else(|reason| self.fail(reason))?;
             let Some(message) = message else { return Ok(()) };
-            let request = Request::of(message).or_else(|reason| self.give_up(reason))?;
+            let request = Request::of(message).or_else(|reason| self.fail(reason))?;
             self.serve(request)?;
         }
     }
 
     /// Reports why the connection ends. The rest of the stream cannot be decoded.
-    fn give_up<T>(&self, reason: String) -> io::Result<T> {
+    fn fail<T>(&self, reason: String) -> io::Result<T> {
         self.answers.done(&Heading::default(), [("err", reason.into())], &["error"])?;
         Err(io::ErrorKind::InvalidData.into())
     }
@@ -183,18 +183,18 @@ impl Connection<'_> {
     /// world.
     fn answer_clone(&mut self, heading: Heading) -> io::Result<()> {
         self.forget_ended();
-        let (copy, to_come) = channel::bounded(1);
-        let beginning = match &heading.session {
-            None => Beginning::Own,
+        let (copy, receiver) = channel::bounded(1);
+        let initial = match &heading.session {
+            None => InitialWorld::Own,
             Some(name) => {
                 let opened = self.sessions.get(name);
                 if opened.is_none_or(|opened| opened.requests.send(Order::Copy(copy)).is_err()) {
                     return self.answers.done(&heading, [], &["error", "unknown-session"]);
                 }
-                Beginning::CopyOf(to_come, heading.clone())
+                InitialWorld::CopyOf(receiver, heading.clone())
             }
         };
-        match (self.open(beginning), &heading.session) {
+        match (self.open(initial), &heading.session) {
             (Ok(name), None) => self.answers.done(&heading, [("new-session", name.into())], &[]),
             // The new session answers once it has begun.
             (Ok(_), Some(_)) => Ok(()),
@@ -207,7 +207,7 @@ impl Connection<'_> {
     }
 
     /// Opens a session. Returns its name, or why it could not be opened.
-    fn open(&mut self, beginning: Beginning) -> Result<String, String> {
+    fn open(&mut self, initial: InitialWorld) -> Result<String, String> {
         let name = format!("kyocho-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let state = Arc::new(State::default());
         let output = |key| {
@@ -231,9 +231,9 @@ impl Connection<'_> {
         };
         let mut session =
             self.system.open_session(self.account, ports).map_err(|error| error.to_string())?;
-        match beginning {
-            Beginning::Own => self.world.enter(&mut session)?,
-            Beginning::CopyOf(..) => self.world.is_saved_by(&session),
+        match initial {
+            InitialWorld::Own => self.world.enter(&mut session)?,
+            InitialWorld::CopyOf(..) => self.world.set_image_of(&session),
         }
         let handle = session.handle();
         let (requests, inbox) = channel::bounded(REQUESTS_MAX);
@@ -241,10 +241,10 @@ impl Connection<'_> {
         let body = move || {
             let mut worker = Worker::new(session, answers, served);
             // If the client has disconnected, no answer is needed.
-            let _ = worker.begin(beginning, &own_name).and_then(|()| worker.run(&inbox));
+            let _ = worker.begin(initial, &own_name).and_then(|()| worker.run(&inbox));
         };
-        let name_outside = format!("nrepl-session: {}", self.account.name());
-        let builder = Builder::new().name(name_outside).stack_bytes(STACK_BYTES);
+        let thread_name = format!("nrepl-session: {}", self.account.name());
+        let builder = Builder::new().name(thread_name).stack_bytes(STACK_BYTES);
         builder.spawn(body).map_err(|error| error.to_string())?;
         self.sessions.insert(name.clone(), OpenSession { handle, requests, state, input });
         Ok(name)
@@ -310,7 +310,7 @@ impl Connection<'_> {
     /// Passes a request to its session, or to the connection's default session if it names none.
     fn pass_on(&mut self, mut heading: Heading, request: Request) -> io::Result<()> {
         if heading.session.is_none() && self.default.is_none() {
-            match self.open(Beginning::Own) {
+            match self.open(InitialWorld::Own) {
                 Ok(name) => self.default = Some(name),
                 Err(reason) => {
                     return self.answers.done(&heading, [("err", reason.into())], &["error"]);

@@ -17,13 +17,13 @@ const READ_BYTES: usize = 16 * 1024;
 /// Longest message of a client that is not identified.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 /// Most unidentified clients at a time. One more closes the oldest connection.
-const STRANGERS_MAX: usize = 64;
+const UNIDENTIFIED_MAX: usize = 64;
 /// Time for sending the token.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The unidentified clients, in the order of their connections.
 #[derive(Default)]
-pub(crate) struct Strangers(Mutex<Waiting>);
+pub(crate) struct UnidentifiedClients(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
@@ -32,20 +32,20 @@ struct Waiting {
 }
 
 /// One of them, until this is dropped.
-struct Stranger {
-    strangers: Arc<Strangers>,
+struct UnidentifiedClient {
+    clients: Arc<UnidentifiedClients>,
     number: u64,
 }
 
-impl Strangers {
+impl UnidentifiedClients {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a client.
-    fn enter(self: &Arc<Self>, wire: &Wire) -> Stranger {
+    fn add(self: &Arc<Self>, wire: &Wire) -> UnidentifiedClient {
         let mut waiting = self.lock();
-        let is_full = waiting.wires.len() >= STRANGERS_MAX;
+        let is_full = waiting.wires.len() >= UNIDENTIFIED_MAX;
         let first = is_full.then(|| waiting.wires.pop_front()).flatten();
         let number = waiting.next;
         waiting.next += 1;
@@ -55,28 +55,28 @@ impl Strangers {
         if let Some((_, first)) = first {
             first.hang_up();
         }
-        Stranger { strangers: Arc::clone(self), number }
+        UnidentifiedClient { clients: Arc::clone(self), number }
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnidentifiedClient {
     fn drop(&mut self) {
         let number = self.number;
-        self.strangers.lock().wires.retain(|(other, _)| *other != number);
+        self.clients.lock().wires.retain(|(other, _)| *other != number);
     }
 }
 
 /// Waits for the message with the token. Returns its request and the bytes after it, or `None` if
 /// the connection was closed or must be.
 pub(crate) fn wait(
-    strangers: &Arc<Strangers>,
+    clients: &Arc<UnidentifiedClients>,
     token: &Token,
     stream: &TcpStream,
     wire: &Wire,
 ) -> Option<(Decoder, Request)> {
-    let _stranger = strangers.enter(wire);
-    let deadline_ns = monotonic_ns() + PATIENCE.as_nanos() as u64;
-    let (mut decoder, mut buffer) = (Decoder::of_stranger(MESSAGE_BYTES_MAX), vec![0; READ_BYTES]);
+    let _client = clients.add(wire);
+    let deadline_ns = monotonic_ns() + LOGIN_TIMEOUT.as_nanos() as u64;
+    let (mut decoder, mut buffer) = (Decoder::unidentified(MESSAGE_BYTES_MAX), vec![0; READ_BYTES]);
     let message = loop {
         let left = deadline_ns.checked_sub(monotonic_ns()).filter(|&left| left > 0)?;
         stream.set_read_timeout(Some(Duration::from_nanos(left))).ok()?;

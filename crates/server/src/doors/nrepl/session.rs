@@ -20,7 +20,7 @@ pub(super) enum Order {
 }
 
 /// The world with which a session begins.
-pub(super) enum Beginning {
+pub(super) enum InitialWorld {
     /// The user's own world.
     Own,
     /// A copy of another session's world, which will be received. Then the request is answered.

@@ -3,7 +3,7 @@
 use super::answers::{Answers, Heading};
 use super::bencode::Bencode;
 use super::request::Request;
-use super::session::{Beginning, NAMESPACE, Order, State};
+use super::session::{InitialWorld, NAMESPACE, Order, State};
 use crate::evaluation::{Interrupt, await_end, evaluate};
 use kyocho_lisp::system::{Report, Session, WorldCopy};
 use kyocho_microprocess::channel::Receiver;
@@ -32,8 +32,8 @@ impl Worker {
     ///
     /// # Errors
     /// There is no world, which the answer has reported, or the client has disconnected.
-    pub(super) fn begin(&mut self, beginning: Beginning, name: &str) -> io::Result<()> {
-        let Beginning::CopyOf(copy, heading) = beginning else { return Ok(()) };
+    pub(super) fn begin(&mut self, initial: InitialWorld, name: &str) -> io::Result<()> {
+        let InitialWorld::CopyOf(copy, heading) = initial else { return Ok(()) };
         let copy = copy.recv().unwrap_or_else(|_| Err("the session has ended".to_owned()));
         let begun = copy.and_then(|copy| {
             let begin = |on_end| self.session.begin_world(copy, on_end);
@@ -98,7 +98,7 @@ impl Worker {
                 self.complete(heading, text("prefix").or(text("symbol")).unwrap_or(""))
             }
             Some("lookup" | "info") => self.look_up(heading, text("sym").or(text("symbol"))),
-            _ => self.tell_failure(heading),
+            _ => self.send_failure(heading),
         }
     }
 
@@ -168,7 +168,7 @@ impl Worker {
     }
 
     /// Sends the stack of the evaluation that failed last.
-    fn tell_failure(&self, heading: &Heading) -> io::Result<()> {
+    fn send_failure(&self, heading: &Heading) -> io::Result<()> {
         let Some(report) = &self.failed else {
             return self.answers.done(heading, [], &["no-error"]);
         };

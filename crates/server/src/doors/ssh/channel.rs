@@ -1,6 +1,6 @@
 //! The two uses of an SSH channel: a prompt on a terminal, or one text to evaluate.
 
-use super::Arrival;
+use super::IdentifiedConnection;
 use super::terminal::{Size, Terminal};
 use crate::dialect::TEXT_BYTES_MAX;
 use crate::frames::{Ask, Tell, line_of};
@@ -23,25 +23,25 @@ const STANDARD_ERROR: u32 = 1;
 const CONTROL_C: u8 = 3;
 
 /// The client of a channel.
-pub(super) struct Visitor {
+pub(super) struct Client {
     pub(super) user: String,
     pub(super) register: Arc<Register>,
-    pub(super) arrivals: Sender<Arrival>,
+    pub(super) identified: Sender<IdentifiedConnection>,
 }
 
-impl Visitor {
+impl Client {
     /// Connects to a new getty. Returns the client's end.
-    async fn enter(&self) -> io::Result<StdStream> {
+    async fn connect(&self) -> io::Result<StdStream> {
         let (ours, stream) = StdStream::pair()?;
-        let arrival = Arrival { user: self.user.clone(), stream };
+        let identified = IdentifiedConnection { user: self.user.clone(), stream };
         let closed = |_| io::Error::other("the server accepts no more sessions");
-        self.arrivals.send(arrival).await.map_err(closed)?;
+        self.identified.send(identified).await.map_err(closed)?;
         Ok(ours)
     }
 }
 
 /// Serves a channel to its end.
-pub(super) async fn serve(channel: Channel<Msg>, visitor: Visitor) {
+pub(super) async fn serve(channel: Channel<Msg>, client: Client) {
     let (mut input, output) = channel.split();
     let mut terminal = None;
     let ended = loop {
@@ -56,12 +56,12 @@ pub(super) async fn serve(channel: Channel<Msg>, visitor: Visitor) {
             }
             Some(ChannelMsg::RequestShell { .. }) => {
                 break match terminal {
-                    Some((term, size)) => prompt(&mut input, &output, &visitor, &term, size).await,
-                    None => match read_text(&mut input, &visitor).await {
+                    Some((term, size)) => prompt(&mut input, &output, &client, &term, size).await,
+                    None => match read_text(&mut input, &client).await {
                         Ok(Some((text, held))) => {
                             // From here on the session charges the text.
                             drop(held);
-                            evaluate(&mut input, &output, &visitor, &text, false).await
+                            evaluate(&mut input, &output, &client, &text, false).await
                         }
                         Ok(None) => return,
                         Err(error) => Err(error),
@@ -70,7 +70,7 @@ pub(super) async fn serve(channel: Channel<Msg>, visitor: Visitor) {
             }
             Some(ChannelMsg::Exec { command, .. }) => {
                 let text = String::from_utf8_lossy(&command);
-                break evaluate(&mut input, &output, &visitor, &text, terminal.is_some()).await;
+                break evaluate(&mut input, &output, &client, &text, terminal.is_some()).await;
             }
             Some(ChannelMsg::Close) | None => return,
             Some(_) => {}
@@ -99,11 +99,11 @@ async fn end(output: &ChannelWriteHalf<Msg>, ended: io::Result<u32>) -> Result<(
 async fn prompt(
     input: &mut ChannelReadHalf,
     output: &ChannelWriteHalf<Msg>,
-    visitor: &Visitor,
+    client: &Client,
     term: &str,
     size: Size,
 ) -> io::Result<u32> {
-    let terminal = Terminal::start(visitor.enter().await?, &visitor.user, term, size)?;
+    let terminal = Terminal::start(client.connect().await?, &client.user, term, size)?;
     let shown = async {
         while let Some(bytes) = terminal.read().await? {
             output.data_bytes(bytes).await.map_err(io::Error::other)?;
@@ -136,9 +136,9 @@ async fn prompt(
 /// `None` if the client disconnects before the end.
 async fn read_text(
     input: &mut ChannelReadHalf,
-    visitor: &Visitor,
+    client: &Client,
 ) -> io::Result<Option<(String, Reserved)>> {
-    let account = visitor.register.account_of(&visitor.user);
+    let account = client.register.account_of(&client.user);
     let mut held =
         account.ok_or(io::ErrorKind::PermissionDenied)?.reserve(0).map_err(io::Error::other)?;
     let mut text = Vec::new();
@@ -162,11 +162,11 @@ async fn read_text(
 async fn evaluate(
     input: &mut ChannelReadHalf,
     output: &ChannelWriteHalf<Msg>,
-    visitor: &Visitor,
+    client: &Client,
     text: &str,
     has_terminal: bool,
 ) -> io::Result<u32> {
-    let ours = visitor.enter().await?;
+    let ours = client.connect().await?;
     ours.set_nonblocking(true)?;
     let (reader, mut writer) = UnixStream::from_std(ours)?.into_split();
     let mut lines = BufReader::new(reader).lines();

@@ -10,19 +10,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Counts the open connections by address.
 #[derive(Debug, Default)]
-pub(super) struct Places(Mutex<HashMap<IpAddr, usize>>);
+pub(super) struct ConnectionCounts(Mutex<HashMap<IpAddr, usize>>);
 
 /// One connection that is counted until this is dropped.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Places>, IpAddr);
+pub(super) struct CountedConnection(Arc<ConnectionCounts>, IpAddr);
 
-impl Places {
+impl ConnectionCounts {
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts one more connection from `address`, or returns `None` if a limit is reached.
-    pub(super) fn take(self: &Arc<Self>, address: IpAddr, limits: &Limits) -> Option<Place> {
+    pub(super) fn try_add(
+        self: &Arc<Self>,
+        address: IpAddr,
+        limits: &Limits,
+    ) -> Option<CountedConnection> {
         let address = network(address);
         let mut taken = self.lock();
         let all: usize = taken.values().sum();
@@ -31,7 +35,7 @@ impl Places {
             return None;
         }
         taken.insert(address, here + 1);
-        Some(Place(Arc::clone(self), address))
+        Some(CountedConnection(Arc::clone(self), address))
     }
 }
 
@@ -47,7 +51,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-impl Drop for Place {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         let mut taken = self.0.lock();
         if let Some(count) = taken.get_mut(&self.1) {
@@ -62,40 +66,40 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::super::section::Limits;
-    use super::Places;
+    use super::ConnectionCounts;
     use core::net::IpAddr;
     use std::sync::Arc;
 
     #[test]
-    fn places_are_counted_by_address_and_in_all() {
+    fn connections_are_counted_by_address_and_in_all() {
         let limits =
             Limits { connections_max: 3, connections_an_address_max: 2, ..Limits::default() };
-        let places = Arc::new(Places::default());
+        let counts = Arc::new(ConnectionCounts::default());
         let [one, other, third] = [1, 2, 3].map(|n| IpAddr::from([10, 0, 0, n]));
-        let first = places.take(one, &limits).unwrap();
-        let _second = places.take(one, &limits).unwrap();
-        assert!(places.take(one, &limits).is_none(), "two an address");
-        let _third = places.take(other, &limits).unwrap();
-        assert!(places.take(third, &limits).is_none(), "three in all");
+        let first = counts.try_add(one, &limits).unwrap();
+        let _second = counts.try_add(one, &limits).unwrap();
+        assert!(counts.try_add(one, &limits).is_none(), "the limit of one address is two");
+        let _third = counts.try_add(other, &limits).unwrap();
+        assert!(counts.try_add(third, &limits).is_none(), "the limit of all is three");
         drop(first);
-        assert!(places.take(third, &limits).is_some(), "a place that is free again");
+        assert!(counts.try_add(third, &limits).is_some(), "a closed connection no longer counts");
     }
 
     #[test]
     fn addresses_of_one_network_count_together() {
         let limits = Limits { connections_an_address_max: 2, ..Limits::default() };
-        let places = Arc::new(Places::default());
-        let take = |address: &str| places.take(address.parse().unwrap(), &limits);
-        let one = take("2001:db8:0:1::1").unwrap();
-        let _two = take("2001:db8:0:1:ffff:ffff:ffff:ffff").unwrap();
-        assert!(take("2001:db8:0:1:1:2:3:4").is_none(), "two a network of 64 bits");
-        assert!(take("2001:db8:0:2::1").is_some(), "another network");
-        let _three = take("10.0.0.1").unwrap();
-        let _four = take("::ffff:10.0.0.1").unwrap();
-        assert!(take("10.0.0.1").is_none(), "two spellings of one address");
-        assert!(take("::ffff:10.0.0.2").is_some());
+        let counts = Arc::new(ConnectionCounts::default());
+        let try_add = |address: &str| counts.try_add(address.parse().unwrap(), &limits);
+        let one = try_add("2001:db8:0:1::1").unwrap();
+        let _two = try_add("2001:db8:0:1:ffff:ffff:ffff:ffff").unwrap();
+        assert!(try_add("2001:db8:0:1:1:2:3:4").is_none(), "the limit of a 64-bit network is two");
+        assert!(try_add("2001:db8:0:2::1").is_some(), "another network");
+        let _three = try_add("10.0.0.1").unwrap();
+        let _four = try_add("::ffff:10.0.0.1").unwrap();
+        assert!(try_add("10.0.0.1").is_none(), "two spellings of one address");
+        assert!(try_add("::ffff:10.0.0.2").is_some());
         drop(one);
-        assert!(take("2001:db8:0:1::2").is_some());
-        assert!(places.lock().len() <= 4, "counted by networks");
+        assert!(try_add("2001:db8:0:1::2").is_some());
+        assert!(counts.lock().len() <= 4, "counted by networks");
     }
 }

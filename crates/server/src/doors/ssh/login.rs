@@ -1,8 +1,8 @@
 //! Identifies a client, and opens its channels.
 
-use super::Host;
-use super::channel::{self, Visitor};
-use crate::room::Room;
+use super::Shared;
+use super::channel::{self, Client};
+use crate::counter::Counter;
 use russh::keys::PublicKey;
 use russh::server::{
     Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey,
@@ -23,20 +23,20 @@ pub(super) struct Identity {
 
 /// The state of one connection.
 pub(super) struct Login {
-    host: Host,
+    shared: Shared,
     /// Receives the identity once the client has logged in.
-    told: Option<oneshot::Sender<Identity>>,
+    report: Option<oneshot::Sender<Identity>>,
     identity: Option<Identity>,
-    channels: Arc<Room>,
+    channels: Arc<Counter>,
 }
 
 impl Login {
-    pub(super) fn new(host: Host, told: oneshot::Sender<Identity>) -> Self {
-        Self { host, told: Some(told), identity: None, channels: Arc::default() }
+    pub(super) fn new(shared: Shared, report: oneshot::Sender<Identity>) -> Self {
+        Self { shared, report: Some(report), identity: None, channels: Arc::default() }
     }
 
-    fn judge(&self, user: &str, key: &PublicKey) -> Auth {
-        if self.host.register.knows_key(user, key) { Auth::Accept } else { Auth::reject() }
+    fn check(&self, user: &str, key: &PublicKey) -> Auth {
+        if self.shared.register.knows_key(user, key) { Auth::Accept } else { Auth::reject() }
     }
 }
 
@@ -48,7 +48,7 @@ impl Handler for Login {
         user: &str,
         offer: PublicKeyOffer<'_>,
     ) -> Result<Auth, Self::Error> {
-        Ok(self.judge(user, offer.public_key))
+        Ok(self.check(user, offer.public_key))
     }
 
     async fn auth_publickey(
@@ -56,17 +56,17 @@ impl Handler for Login {
         user: &str,
         key: VerifiedPublicKey<'_>,
     ) -> Result<Auth, Self::Error> {
-        let judged = self.judge(user, key.public_key);
-        if judged == Auth::Accept {
+        let checked = self.check(user, key.public_key);
+        if checked == Auth::Accept {
             self.identity = Some(Identity { user: user.to_owned(), key: key.public_key.clone() });
         }
-        Ok(judged)
+        Ok(checked)
     }
 
     async fn auth_succeeded(&mut self, _: &mut Session) -> Result<(), Self::Error> {
-        if let (Some(told), Some(identity)) = (self.told.take(), &self.identity) {
+        if let (Some(report), Some(identity)) = (self.report.take(), &self.identity) {
             // The receiver may have closed the connection already.
-            let _ = told.send(identity.clone());
+            let _ = report.send(identity.clone());
         }
         Ok(())
     }
@@ -77,20 +77,20 @@ impl Handler for Login {
         reply: ChannelOpenHandle,
         _: &mut Session,
     ) -> Result<(), Self::Error> {
-        let place = self.channels.enter(CHANNELS_MAX);
-        let (Some(Identity { user, .. }), Some(place)) = (&self.identity, place) else {
+        let counted = self.channels.try_add(CHANNELS_MAX);
+        let (Some(Identity { user, .. }), Some(counted)) = (&self.identity, counted) else {
             reply.reject(ChannelOpenFailure::ResourceShortage).await;
             return Ok(());
         };
-        let visitor = Visitor {
+        let client = Client {
             user: user.clone(),
-            register: Arc::clone(&self.host.register),
-            arrivals: self.host.arrivals.clone(),
+            register: Arc::clone(&self.shared.register),
+            identified: self.shared.identified.clone(),
         };
         reply.accept().await;
         tokio::spawn(async move {
-            let _place = place;
-            channel::serve(channel, visitor).await;
+            let _counted = counted;
+            channel::serve(channel, client).await;
         });
         Ok(())
     }

@@ -30,7 +30,7 @@ impl Default for Limits {
 /// The table as it is written.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct Table {
     connections: Option<usize>,
     connections_an_address: Option<usize>,
     login_seconds: Option<Spanned<u64>>,
@@ -41,7 +41,7 @@ struct Written {
 /// # Errors
 /// The mistake in the table, and its place.
 pub(super) fn read(section: Option<Section<'_>>) -> Result<Settings, Complaint> {
-    let written = section.map_or_else(|| Ok(Written::default()), Section::read::<Written>)?;
+    let written = section.map_or_else(|| Ok(Table::default()), Section::read::<Table>)?;
     let mut limits = Limits::default();
     if let Some(seconds) = written.login_seconds {
         if !(1..=LOGIN_SECONDS_MAX).contains(seconds.get_ref()) {

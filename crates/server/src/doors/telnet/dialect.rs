@@ -52,7 +52,7 @@ pub(crate) struct Decoder {
     /// The first byte of text has arrived.
     is_begun: bool,
     /// The first line was checked: it is one of a terminal.
-    is_believed: bool,
+    is_first_line_checked: bool,
 }
 
 impl Decode for Decoder {
@@ -69,7 +69,7 @@ impl Decode for Decoder {
                 Step::Nothing => {}
                 Step::Text(text) => {
                     let lines = self.lines.feed(&[text], TEXT_BYTES_MAX)?;
-                    lines.iter().try_for_each(|line| self.believe(line))?;
+                    lines.iter().try_for_each(|line| self.check_first_line(line))?;
                     events.extend(lines.iter().map(|line| event(line)));
                 }
                 Step::Interrupt => events.push(Event::Interrupt),
@@ -91,11 +91,11 @@ fn event(line: &[u8]) -> Event {
 
 impl Decoder {
     /// Checks the first line.
-    fn believe(&mut self, line: &[u8]) -> Result<(), String> {
-        if !self.is_believed && other_protocol::is_http_request(line) {
+    fn check_first_line(&mut self, line: &[u8]) -> Result<(), String> {
+        if !self.is_first_line_checked && other_protocol::is_http_request(line) {
             return Err("this is not a web server".to_owned());
         }
-        self.is_believed = true;
+        self.is_first_line_checked = true;
         Ok(())
     }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_arrive_without_the_protocols_commands() {
+    fn telnet_commands_are_removed_from_lines() {
         let bytes = b"\xff\xfb\x22(+ \xff\xfa\x01x\xff\xf0 1 2)\r\n\xff\xf4\x03'caf\xc3\xa9\r\0\n";
         for size in 1..=bytes.len() {
             let mut decoder = Decoder::default();

@@ -3,7 +3,7 @@ use kyocho_lisp::account::{Account, Bounds};
 use std::collections::BTreeMap;
 
 fn stranger() -> Decoder {
-    Decoder::of_stranger(MESSAGE_BYTES_MAX)
+    Decoder::unidentified(MESSAGE_BYTES_MAX)
 }
 
 fn sample() -> Bencode {
@@ -20,7 +20,7 @@ fn texts(message: Message) -> BTreeMap<&'static str, String> {
 }
 
 #[test]
-fn what_is_written_is_read_however_it_is_cut() {
+fn written_values_are_read_from_pieces_of_any_size() {
     let mut bytes = Vec::new();
     sample().write(&mut bytes);
     let one = b"d5:emptyde4:listli-5e2:\x00\xffe3:odd1:\xff2:op4:evale";
@@ -42,7 +42,7 @@ fn what_is_written_is_read_however_it_is_cut() {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn invalid_messages_are_refused() {
     let deep = "l".repeat(1000);
     let deep = format!("d1:a{deep}");
     let long = format!("d{}:", MESSAGE_BYTES_MAX + 1);
@@ -79,7 +79,7 @@ fn what_is_no_message_is_refused() {
 }
 
 #[test]
-fn a_message_without_an_end_is_not_kept_for_ever() {
+fn an_endless_message_is_refused() {
     let mut decoder = stranger();
     decoder.feed(b"d1:al").unwrap();
     let refused = (0..3000).any(|_| {
@@ -87,7 +87,7 @@ fn a_message_without_an_end_is_not_kept_for_ever() {
         decoder.next().is_err()
     });
     assert!(refused);
-    let mut decoder = Decoder::of_stranger(64);
+    let mut decoder = Decoder::unidentified(64);
     decoder.feed(&b"d1:a100:".repeat(10)).unwrap();
     decoder.next().unwrap_err();
 }
