@@ -383,12 +383,12 @@ fn a_server_removes_no_file_to_listen_there() {
     std::fs::write(&path, "kept").unwrap();
     let place = format!("unix:{}", path.display());
     let told = server_that_does_not_start("no-removal", None, &[&place]);
-    assert!(told.contains("no socket of this user's"), "{told}");
+    assert!(told.contains("not a socket of this user"), "{told}");
     assert_eq!(std::fs::read(&path).unwrap(), b"kept");
 }
 
 #[test]
-fn an_editor_that_knows_tcp_alone_comes_in_by_a_port_of_its_users_own() {
+fn an_editor_without_unix_sockets_connects_through_nrepl_port() {
     let folder = Open::new("nrepl-port");
     let path = folder.0.join("editors");
     let server = Server::start("nrepl-port", None, &[&format!("nrepl:unix:{}", path.display())]);
