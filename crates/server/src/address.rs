@@ -65,7 +65,7 @@ impl Address {
         };
         match (named, endpoint) {
             (Some(protocol), Some(endpoint)) => Ok(Self { protocol, endpoint: endpoint? }),
-            _ => Err(format!("expected {}", forms(protocols, " or "))),
+            _ => Err(format!("expected {}", forms(protocols))),
         }
     }
 }
@@ -98,11 +98,11 @@ fn port_of(protocol: &Protocol, text: &str) -> Option<Result<Endpoint, String>> 
     Some(port.map(Endpoint::Port))
 }
 
-/// The forms of addresses as a list, with `last` before the last one.
-pub(crate) fn forms(protocols: impl Iterator<Item = &'static Protocol>, last: &str) -> String {
+/// The forms of addresses as a list, with "or" before the last one.
+pub(crate) fn forms(protocols: impl Iterator<Item = &'static Protocol>) -> String {
     let forms: Vec<String> = protocols.flat_map(forms_of).collect();
     match forms.as_slice() {
-        [most @ .., end] if !most.is_empty() => format!("{}{last}{end}", most.join(", ")),
+        [most @ .., end] if !most.is_empty() => format!("{} or {end}", most.join(", ")),
         _ => forms.concat(),
     }
 }

@@ -47,7 +47,7 @@ pub fn own_socket() -> io::Result<PathBuf> {
 /// The forms of addresses, as a help text lists them.
 #[must_use]
 pub fn forms_of_addresses() -> String {
-    address::forms(protocols(), ", ")
+    address::forms(protocols())
 }
 
 impl FromStr for Address {
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn the_forms_of_addresses_follow_from_the_table() {
         assert_eq!(
-            forms(protocols(), " or "),
+            forms(protocols()),
             "unix:PATH, ssh:ADDRESS:PORT, nrepl, nrepl:unix:PATH, nrepl:127.0.0.1:PORT or telnet:127.0.0.1:PORT"
         );
     }
