@@ -3,8 +3,8 @@
 //!
 //! The terminal edits its lines itself: every option is refused. Commands of the protocol are
 //! removed from the text. "Interrupt process", which a telnet client sends for Ctrl-C, stops the
-//! evaluation, and so does the control character. After that command the client shows no output
-//! until it gets an answer to its question for a timing mark (RFC 860), which it sends along.
+//! evaluation, and so does the control character. With that command the client sends a question for
+//! a timing mark (RFC 860). It shows no output until this question is answered.
 //!
 //! Any program on the machine, and any page in a browser there, can connect to this port. If the
 //! first bytes are not text of a terminal, the connection is closed ([`other_protocol`]).

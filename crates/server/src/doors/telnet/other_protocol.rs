@@ -2,10 +2,13 @@
 //!
 //! A page in a browser can make it connect to any port of this machine, and chooses much of what it
 //! sends. A service that evaluates lines would execute the body of such a request. But the page
-//! cannot choose how a request begins: with a line `METHOD TARGET HTTP/VERSION` (RFC 9112, §3;
-//! WebSocket and HTTP/2 begin so too), with the record of a TLS handshake (RFC 8446, §5.1), or with
-//! the two zero bits of STUN and TURN (RFC 8489, §5). A connection that begins so is closed before
-//! anything in it is evaluated.
+//! cannot choose how a request begins:
+//!
+//! - HTTP: with a line `METHOD TARGET HTTP/VERSION` (RFC 9112, §3), also for WebSocket and HTTP/2;
+//! - TLS: with the record of a handshake (RFC 8446, §5.1);
+//! - STUN and TURN: with two zero bits (RFC 8489, §5).
+//!
+//! A connection that begins so is closed before anything in it is evaluated.
 
 const ESCAPE: u8 = 0x1b;
 /// Ctrl-C: ends an evaluation. A plain terminal may send it first.
