@@ -334,7 +334,11 @@ fn mistakes_of_the_command_line_are_named() {
         (&["run", "--transport", "pigeon", "true"], 2, "possible values: shm, tcp"),
         (&["run", "--transport", "shm", "-n", "65", "true"], 1, "at most 64 nodes: use tcp"),
         (&["run", "--transport", "shm", "--hosts", hosts, "true"], 1, "leave out --hosts"),
-        (&["run", "--transport", "mpi", "true"], 1, "no MPI job has started this: mpirun -n N"),
+        (
+            &["run", "--transport", "mpi", "true"],
+            1,
+            "not a process of an MPI job. Use: mpirun -n N",
+        ),
         (&["run", "--transport", "mpi", "-n", "2", "true"], 1, "leave out --nodes and --hosts"),
         (&["run", "--detection", "magic", "true"], 2, "use scan, userfault or protect"),
         (&["run"], 2, "<PROGRAM>"),
@@ -357,7 +361,7 @@ fn check_says_how_writes_are_noticed() {
     let output = kyocho().arg("check").output().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("writes           noticed by "), "{text}");
+    assert!(text.contains("writes           detected by "), "{text}");
     assert!(text.contains("protect          yes"), "{text}");
     assert!(text.contains("messages         by memory on this host"), "{text}");
 }
