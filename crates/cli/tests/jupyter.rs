@@ -55,7 +55,7 @@ fn what_is_no_connection_file_is_told() {
         format!(r#"{{"transport":"ipc",{ports},"signature_scheme":"hmac-sha256"}}"#),
     )
     .unwrap();
-    assert!(run().contains("transport ipc is not supported: use tcp"));
+    assert!(run().contains("transport ipc: there is tcp alone"));
     std::fs::write(
         &file,
         format!(r#"{{"transport":"tcp",{ports},"signature_scheme":"hmac-md5"}}"#),

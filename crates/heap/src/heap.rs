@@ -41,6 +41,7 @@ pub mod mutator;
 mod notes;
 pub mod object;
 mod orders;
+pub mod pace;
 pub mod pause;
 mod poison;
 mod pool;
@@ -50,7 +51,7 @@ pub(crate) mod word;
 
 pub use crate::raise::OutOfMemory;
 pub use cells::Cells;
-pub use collection::{Collection, Dead, Statistics};
+pub use collection::{Collection, Dead, Statistics, Unswept};
 pub use context::ThreadContext;
 pub use cycle::Cycle;
 pub use foreign::ForeignObject;
@@ -61,6 +62,7 @@ pub use marks::Marks;
 pub use mutator::Mutator;
 pub use object::Kind;
 pub use orders::Orders;
+pub use pace::Pace;
 pub use unrooted::{Kept, Spared, Unrooted};
 
 use crate::account::Account;
@@ -68,7 +70,7 @@ use crate::value::Value;
 use cells::CellWords;
 use core::fmt;
 use kyocho_sys::mapping::Mapping;
-use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU8, Ordering};
 use marks::BLOCK_BYTES;
 use orders::LastingOrders;
 use space::Space;
@@ -183,6 +185,8 @@ pub struct Heap {
     /// The markers, if there may be several.
     team: Option<Arc<Team>>,
     wanted: AtomicBool,
+    /// The number of the [`Pace`].
+    pace: AtomicU8,
     /// Whether collections that no thread waits for run concurrently.
     beside: AtomicBool,
     /// The lasting orders of a policy.
@@ -219,6 +223,7 @@ impl Heap {
             next_marks: Mutex::default(),
             team: (limits.helpers_max > 0).then(|| Arc::new(Team::new(&limits))),
             wanted: AtomicBool::new(false),
+            pace: AtomicU8::new(Pace::Ahead.number()),
             beside: AtomicBool::new(limits.torture.is_some_and(|torture| torture.beside)),
             lasting_orders: LastingOrders::default(),
             statistics: Mutex::new(Statistics { trigger_bytes: trigger, ..Statistics::default() }),
@@ -329,7 +334,8 @@ impl Heap {
     /// reserve. So a collection after the first refusal finds the heap exhausted, whatever the size
     /// of the refused object.
     fn room_bytes(&self, space: &Space) -> usize {
-        let used = space.held_bytes + space.taken_bytes + self.limits.reserve_bytes() / 4 * 3;
+        let taken = space.taken_bytes - space.covered_bytes.min(space.taken_bytes);
+        let used = space.held_bytes + taken + self.limits.reserve_bytes() / 4 * 3;
         self.limits.bytes_max.saturating_sub(used)
     }
 
@@ -368,8 +374,10 @@ impl Heap {
                 .is_some_and(|n| n.is_multiple_of(torture.every))
         };
         let tortured = self.limits.torture.is_some_and(due);
+        self.set_pace(space);
         // Memory taken during a cycle counts towards the next one.
-        let due = space.fresh.is_none() && (tortured || space.taken_bytes >= space.budget_bytes);
+        let is_collecting = space.fresh.is_some() || !space.is_swept();
+        let due = !is_collecting && (tortured || space.taken_bytes >= space.budget_bytes);
         if failed || due {
             self.wanted.store(true, Ordering::Relaxed);
         }

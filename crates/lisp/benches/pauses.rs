@@ -1,14 +1,15 @@
 //! How long is the world stopped for a collection, by live memory and by the number of threads that
 //! allocate?
 //!
-//! `cargo bench -p kyocho-lisp --bench pauses [-- MIB]`: fills a system's heap with vectors in a
-//! list, up to 1,024 MiB by default. Then 0, 2 and 50 threads allocate while collections are
-//! requested. The *pause* is the collector's work while all threads are stopped. The *stop* begins
-//! with the request to all threads and ends when they may run again. It includes the wait until the
-//! last thread has stopped. A collection stops the world twice; the sample is the longer one.
-//! Baselines in the same run: a heap so close to its limit that the world is stopped throughout;
-//! and an eighth and half of the live memory. Unit: milliseconds. The 99th percentile of all stops
-//! of concurrent collections should be below 10. The table is Markdown, for docs/serve.md.
+//! `cargo bench -p kyocho-lisp --bench pauses [-- MIB [COLLECTIONS]]`: fills a system's heap with
+//! vectors in a list, up to 1,024 MiB by default. Then 0, 2 and 50 threads allocate while
+//! collections are requested, by default 100. If their number is given, nothing else is measured.
+//! The *pause* is the collector's work while all threads are stopped. The *stop* begins with the
+//! request to all threads and ends when they may run again. It includes the wait until the last
+//! thread has stopped. A collection stops the world twice; the sample is the longer one. Baselines
+//! in the same run: a heap so close to its limit that the world is stopped throughout; and an eighth
+//! and half of the live memory. Unit: milliseconds. The 99th percentile of all stops of concurrent
+//! collections should be below 10. The table is Markdown, for docs/serve.md.
 //!
 //! Second question: how long does marking take on 1, 2, 4, ... virtual processors, up to those of
 //! the machine and at least four? Only one marker can follow a list, so this part uses a vector of
@@ -19,6 +20,7 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
 
 use kyocho_lisp::system::{Options, System};
+use std::time::Instant;
 
 const MIB: usize = 1024;
 const BESIDE: usize = 100;
@@ -37,23 +39,30 @@ const LONG_FORMS: [(&str, &str); 4] = [
 ];
 
 fn main() {
-    let mib = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(MIB);
+    let mut numbers = std::env::args().filter_map(|word| word.parse().ok());
+    let mib = numbers.next().unwrap_or(MIB);
+    let collections = numbers.next();
     println!(
-        "| alive | threads | pause: p50, p99, longest | stop: p50, p99, longest | stopped throughout: p50, longest |"
+        "| alive | threads | pause: p50, p99, longest | stop: p50, p99, longest | allocated | stopped throughout: p50, longest | allocated |"
     );
-    println!("|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|");
     for mib in [mib / 8, mib / 2, mib] {
         for threads in ALLOCATING {
-            let beside = stops(mib, 4 * mib, threads, BESIDE);
+            let beside = stops(mib, 4 * mib, threads, collections.unwrap_or(BESIDE));
             let throughout = stops(mib, mib + mib * 3 / 4, threads, STOPPED);
             println!(
-                "| {mib} MiB | {threads} | {} | {} | {:.1}, {:.1} ms |",
+                "| {mib} MiB | {threads} | {} | {} | {:.0} MB/s | {:.1}, {:.1} ms | {:.0} MB/s |",
                 percentiles(&beside.pauses_ms),
                 percentiles(&beside.stops_ms),
+                beside.allocated_mb_per_s,
                 at(&throughout.stops_ms, 0.5),
-                at(&throughout.stops_ms, 1.0)
+                at(&throughout.stops_ms, 1.0),
+                throughout.allocated_mb_per_s
             );
         }
+    }
+    if collections.is_some() {
+        return;
     }
     println!("{} MiB alive in a vector of lists, the world stopped; marking:", mib / 2);
     let processors = std::thread::available_parallelism().map_or(1, usize::from).max(4);
@@ -145,6 +154,8 @@ fn marking_ms(mib: usize, virtual_processors: usize) -> (Vec<f64>, f64) {
 struct Stops {
     pauses_ms: Vec<f64>,
     stops_ms: Vec<f64>,
+    /// What the threads allocated meanwhile.
+    allocated_mb_per_s: f64,
 }
 
 /// Measures collections beside threads that allocate.
@@ -167,12 +178,12 @@ fn stops(mib: usize, limit_mib: usize, threads: usize, collections: usize) -> St
          (gc)"
     );
     session.eval(&fill, "bench").unwrap();
-    let mut stops = Stops { pauses_ms: Vec::new(), stops_ms: Vec::new() };
+    let mut stops = Stops { pauses_ms: Vec::new(), stops_ms: Vec::new(), allocated_mb_per_s: 0.0 };
     let made = |session: &mut kyocho_lisp::system::Session| {
         let evaluation = session.eval("(apply + (vector->list made))", "bench").unwrap();
         evaluation.values.last().unwrap().parse::<usize>().unwrap()
     };
-    let before = made(&mut session);
+    let (begin, before) = (Instant::now(), made(&mut session));
     for _ in 0..collections {
         system.take_longest_stop();
         session.eval("(gc)", "bench").unwrap();
@@ -181,7 +192,9 @@ fn stops(mib: usize, limit_mib: usize, threads: usize, collections: usize) -> St
         stops.pauses_ms.push(last.pause.as_secs_f64() * 1e3);
         stops.stops_ms.push(system.take_longest_stop().as_secs_f64() * 1e3);
     }
-    assert!(threads == 0 || made(&mut session) > before, "the threads allocate meanwhile");
+    let made_bytes = (made(&mut session) - before) * ITEM_BYTES;
+    stops.allocated_mb_per_s = made_bytes as f64 / 1e6 / begin.elapsed().as_secs_f64();
+    assert!(threads == 0 || made_bytes > 0, "the threads allocate meanwhile");
     // The system lives until the process ends, so its memory is freed here.
     let end = "(set! ended #t) (for-each thread-join! threads) (define live #f) (gc) (gc)";
     session.eval(end, "bench").unwrap();

@@ -13,6 +13,7 @@ use core::ops::Range;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
+pub use crate::heap::notes::Haste;
 pub(crate) use crate::heap::notes::Hurry;
 
 /// Number of heaps in concurrent marking.

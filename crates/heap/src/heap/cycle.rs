@@ -1,20 +1,26 @@
-//! A collection beside the threads: they stand still for its beginning and its end alone.
+//! A concurrent collection. The threads are stopped only when it begins and when marking ends.
 //!
 //! ```text
-//!  world stopped   caches are taken back, roots noted, the barrier raised        `Heap::begin_cycle`
-//!  world runs      marking; what threads overwrite is marked, too                `Cycle::mark_some`
-//!  world stopped   what is left is marked; dead Rust objects, sweep, budget      `Cycle::finish`
+//!  world stopped   caches are taken back, roots recorded, the barrier enabled    `Heap::begin_cycle`
+//!  world runs      marking; values that threads overwrite are marked, too        `Cycle::mark_some`
+//!  world stopped   the rest is marked; unreachable Rust objects                  `Cycle::end`
+//!  world runs      sweep, in slices; budget                                      `Unswept::sweep_some`
 //! ```
 //!
-//! What was reachable at the beginning, and all that was allocated since, survives (snapshot at the beginning). So marks of two cycles are
-//! kept: free lines are handed out by the last one's while the next one's are made. Memory handed out since the beginning is covered as a
+//! `pace.rs` keeps threads from using up the heap before all is marked. If a thread waits for
+//! memory nevertheless, the rest of the work is done with the world stopped (`Cycle::finish`).
+//!
+//! Everything that was reachable at the beginning, or was allocated since, survives (snapshot at
+//! the beginning). There are two sets of marks: those of the last cycle tell which lines are free,
+//! while those of the next are being made. Memory handed out since the beginning is marked as a
 //! whole at the end.
 
 use crate::heap::barrier::{Barrier, Hurry};
-use crate::heap::collection::{Collection, Dead};
+use crate::heap::collection::{Collection, Dead, Unswept};
 use crate::heap::marker::Marker;
-use crate::heap::marks::Marks;
-use crate::heap::space::own;
+use crate::heap::marks::{BLOCK_BYTES, Marks};
+use crate::heap::pace::{Pace, Plan};
+use crate::heap::space::{Space, own};
 use crate::heap::{Heap, lock};
 use crate::value::Value;
 use core::time::Duration;
@@ -22,16 +28,24 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::Instant;
 use std::sync::{Arc, MutexGuard};
 
-/// A heap that keeps less is collected with the world stopped throughout: that takes no longer.
+/// A heap with fewer live bytes is collected with the world stopped throughout, which takes no
+/// longer.
 const HELD_BYTES_MIN: usize = 8 << 20;
-/// A collection that is going on.
+/// Divisor: a heap with less than this part of its limit left is collected in the same way. Threads
+/// could take almost nothing meanwhile.
+const ROOM_PART: usize = 8;
+
+/// Divisor: an estimate of the holes between live objects, as a part of the live bytes.
+const HOLES_PART: usize = 8;
+
+/// A collection in progress.
 #[derive(Debug)]
 pub struct Cycle<'a> {
     heap: &'a Heap,
     barrier: Barrier,
     marker: Marker,
     marks: &'a mut Arc<Marks>,
-    /// Rust objects that were there at the beginning: younger ones live.
+    /// Number of Rust objects at the beginning. Younger ones are alive.
     foreign: usize,
     /// Bytes handed out before the beginning.
     taken_bytes: usize,
@@ -41,39 +55,83 @@ pub struct Cycle<'a> {
 }
 
 impl Heap {
-    /// Whether collections that nobody waits for go on beside the threads.
+    /// Whether collections that no thread waits for are concurrent.
     #[inline]
     pub fn collects_beside(&self) -> bool {
         self.beside.load(Ordering::Relaxed)
     }
 
-    /// What the next collections are, where the last one has found so much.
-    pub(super) fn choose_manner(&self, held_bytes: usize) {
-        // Where the limit is near, garbage that a cycle leaves behind is too dear.
-        let by_size = (HELD_BYTES_MIN..self.limits.bytes_max / 2).contains(&held_bytes);
+    /// Decides whether the next collection is concurrent. The last one found `held_bytes` in use;
+    /// `fresh_bytes` of them were taken during the collection and may be garbage.
+    pub(super) fn choose_manner(&self, held_bytes: usize, fresh_bytes: usize) {
+        // Near the limit, a cycle would leave too much garbage behind.
+        let limit = self.limits.bytes_max;
+        let is_small = held_bytes < HELD_BYTES_MIN;
+        let is_near = held_bytes - fresh_bytes.min(held_bytes) >= limit / 2
+            || held_bytes >= limit - limit / ROOM_PART;
+        let by_size = !is_small && !is_near;
         let beside = self.limits.torture.map_or(by_size, |torture| torture.beside);
         self.beside.store(beside, Ordering::Relaxed);
     }
 
-    /// The cycle that goes on was given up, if one is.
+    /// Forgets an aborted cycle, if there is one.
     pub fn forget_cycle(&self) {
-        lock(&self.space).fresh = None;
+        let mut space = lock(&self.space);
+        space.fresh = None;
+        self.end_plan(&mut space);
     }
 
-    /// Whether what is opened is noted for a cycle.
+    /// Whether opened runs are recorded for a cycle.
     pub fn is_in_cycle(&self) -> bool {
         lock(&self.space).fresh.is_some()
     }
 
-    /// Marks for the next cycle, empty. May take a millisecond for each GiB.
+    /// Empty marks for the next cycle. May take some milliseconds for each GiB.
     pub fn empty_marks(&self) -> MutexGuard<'_, Arc<Marks>> {
         let mut marks = lock(&self.next_marks);
+        let (blocks, growth_bytes) = {
+            let space = lock(&self.space);
+            let likely_bytes = space.budget_bytes.saturating_mul(2);
+            (space.states.len(), likely_bytes.min(self.cycle_room_bytes(&space)))
+        };
         own(&mut marks).clear();
+        // The heap is unlikely to grow by more during the cycle. So the tables need not be moved
+        // while the world is stopped.
+        own(&mut marks).reserve(blocks + growth_bytes / BLOCK_BYTES);
         marks
     }
 
-    /// Begins a collection: `note_roots` marks all roots, which are noted only. The world is stopped. `hurry` is called where threads
-    /// overwrite more than can be kept until it is marked.
+    /// Bytes that may be handed out during a cycle: half of the free memory. Memory that becomes
+    /// garbage during the cycle is not freed before the next one has ended.
+    fn cycle_room_bytes(&self, space: &Space) -> usize {
+        self.room_bytes(space) / 2
+    }
+
+    /// How the threads' allocation compares with the marking.
+    #[inline]
+    pub fn pace(&self) -> Pace {
+        Pace::of_number(self.pace.load(Ordering::Relaxed))
+    }
+
+    /// Updates the pace, after threads have taken memory or the marker has marked. Threads that
+    /// must wait leave the machine at their next safepoint.
+    pub(super) fn set_pace(&self, space: &Space) -> Pace {
+        let Some((plan, from_bytes)) = space.plan else { return Pace::Ahead };
+        let taken_bytes = space.taken_bytes.saturating_sub(from_bytes);
+        let pace = plan.pace(taken_bytes, space.marked_bytes);
+        if self.pace.swap(pace.number(), Ordering::Relaxed) != pace.number() {
+            self.wanted.store(pace >= Pace::HeldUp, Ordering::Relaxed);
+        }
+        pace
+    }
+
+    fn end_plan(&self, space: &mut Space) {
+        space.plan = None;
+        self.pace.store(Pace::Ahead.number(), Ordering::Relaxed);
+    }
+
+    /// Begins a cycle. `note_roots` marks all roots, which are only recorded. The world is stopped.
+    /// `hurry` is called if threads overwrite more values than can be kept until they are marked.
     pub fn begin_cycle<'a>(
         &'a self,
         marks: &'a mut Arc<Marks>,
@@ -88,13 +146,18 @@ impl Heap {
         drop(caches);
         self.step();
         own(marks).extend_to(space.states.len());
+        let used_bytes = space.held_bytes + space.taken_bytes - space.covered_bytes;
+        let live_bytes = lock(&self.statistics).last.live_bytes;
+        let plan = Plan::new(self.cycle_room_bytes(&space), live_bytes, used_bytes);
         let addresses = space.base()..space.base() + space.mapping.bytes();
         let taken_bytes = space.taken_bytes;
         let (base, stack_max) = (space.base(), self.limits.mark_stack_max);
         let marker = Marker::beside(Arc::clone(marks), base, stack_max);
         let mut marker = marker.with_team(self.team.as_ref());
         space.begin_cycle();
+        (space.plan, space.marked_bytes) = (Some((plan, taken_bytes)), 0);
         self.step();
+        self.set_pace(&space);
         drop(space);
         self.wanted.store(false, Ordering::Relaxed);
         note_roots(&mut marker);
@@ -116,37 +179,75 @@ impl Heap {
     }
 }
 
-impl Cycle<'_> {
+impl<'a> Cycle<'a> {
     /// Marks these roots.
     pub fn mark(&mut self, roots: &[Value]) {
         roots.iter().for_each(|&root| self.marker.mark(root));
     }
 
-    /// Marks some of what is reachable from what was marked, scanning so many objects; whether all is, but for what threads overwrite.
+    /// Continues marking, for at most `scans` objects. Returns whether everything is marked except
+    /// what threads overwrite.
     pub fn mark_some(&mut self, scans: usize) -> bool {
         self.heap.step();
+        self.mark_noted();
+        let is_done = self.marker.run_for(scans);
+        let mut space = lock(&self.heap.space);
+        space.marked_bytes = self.marker.marked_bytes();
+        self.heap.set_pace(&space);
+        is_done
+    }
+
+    /// Marks some of the values overwritten since the last call, and what is reachable from them.
+    /// Returns `true` if no unmarked value was found. Then all that was reachable at the cycle's
+    /// beginning is marked, and nothing is left for the last stop.
+    ///
+    /// Proof: suppose an object that was reachable at the beginning is not marked. On the path to
+    /// it as of the beginning, let `y` be the first unmarked object and `x` the one before it,
+    /// which was marked and scanned. The scan of `x` did not find `y`, so `x`'s reference to `y`
+    /// had been overwritten before the scan. The overwrite recorded `y`, and this call has found
+    /// the record.
+    pub fn is_all_marked(&mut self, scans: usize) -> bool {
+        self.heap.step();
+        self.mark_noted();
+        let is_all = self.marker.is_idle();
+        if !is_all {
+            self.mark_some(scans);
+        }
+        is_all
+    }
+
+    fn mark_noted(&mut self) {
         for value in self.barrier.take() {
             self.marker.mark(value);
         }
-        self.marker.run_for(scans)
     }
 
-    /// Marks all that is reachable from what was marked; others help.
+    /// Completes marking; helpers take part.
     pub fn mark_all(&mut self) {
         self.marker.run();
     }
 
-    /// Bytes of all that was scanned so far, inside the heap and outside.
+    /// Bytes of everything scanned so far, inside the heap and outside.
     pub fn known_bytes(&self) -> usize {
         self.marker.known_bytes()
     }
 
-    /// Ends it. The world is stopped again; all roots were marked.
-    pub fn finish(mut self) -> (Collection, Dead) {
+    /// Ends the cycle, including the sweep. The world is stopped again, and all roots were marked.
+    pub fn finish(self) -> (Collection, Dead) {
         let begin = Instant::now();
-        for value in self.barrier.take() {
-            self.marker.mark(value);
-        }
+        let (mut unswept, dead) = self.end();
+        let stood = unswept.stood - unswept.done.pause;
+        while unswept.sweep_some() {}
+        unswept.done.is_beside = false;
+        unswept.done.pause = unswept.done.pause.max(begin.elapsed());
+        unswept.stood = stood + unswept.done.pause;
+        (unswept.finish(), dead)
+    }
+
+    /// Ends the cycle, except the sweep. The world is stopped again, and all roots were marked.
+    pub fn end(mut self) -> (Unswept<'a>, Dead) {
+        let begin = Instant::now();
+        self.mark_noted();
         let heap = self.heap;
         heap.step();
         self.marker.run();
@@ -167,14 +268,23 @@ impl Cycle<'_> {
         drop(self.marker);
         heap.step();
         space.end_cycle(self.marks);
+        heap.end_plan(&mut space);
         heap.step();
-        let taken_bytes = space.taken_bytes;
-        space.taken_bytes = taken_bytes.saturating_sub(self.taken_bytes);
-        heap.sweep_and_note(space, &mut done, taken_bytes.min(self.taken_bytes), |done| {
-            let rest = begin.elapsed();
-            done.pause = rest.max(self.pause);
-            rest + self.pause
-        });
-        (done, dead)
+        let taken_bytes = space.taken_bytes.min(self.taken_bytes);
+        space.taken_bytes -= taken_bytes;
+        let fresh_bytes = space.taken_bytes;
+        // An estimate until the sweep has ended. If it were too high, requests for free memory
+        // would be refused.
+        let held_bytes = done.live_bytes + done.live_bytes / HOLES_PART;
+        space.held_bytes = held_bytes.min(space.held_bytes + taken_bytes);
+        space.covered_bytes = 0;
+        drop(space);
+        done.is_beside = true;
+        let mut unswept = Unswept::new(heap, done, taken_bytes);
+        unswept.fresh_bytes = fresh_bytes;
+        let rest = begin.elapsed();
+        unswept.done.pause = rest.max(self.pause);
+        unswept.stood = rest + self.pause;
+        (unswept, dead)
     }
 }

@@ -1,13 +1,14 @@
-//! Marking: an explicit, bounded stack.
+//! Marking with an explicit, bounded stack.
 //!
-//! An object is marked when it is found and scanned when it is popped. When the stack is full the
-//! object stays marked but unscanned and its block is noted; when the stack has run dry, noted
-//! blocks are walked and the children of every marked object in them looked at again. Each
-//! overflow marked one more object, so this ends. It is counted as alive when it overflows. Rust
-//! objects and ephemerons never overflow: to scan them twice would be to count what they hold twice. Long
-//! vectors are scanned piece by piece, and lists along their cdr, so that neither fills the stack.
+//! An object is marked when it is found, and scanned when it is popped. If the stack is full, the
+//! object remains marked but unscanned, and its block is recorded. When the stack is empty, the
+//! recorded blocks are walked, and the children of every marked object in them are examined again.
+//! Each overflow marks one more object, so this terminates. An overflowed object counts as alive at
+//! the overflow. Rust objects and ephemerons never overflow, because a second scan would count
+//! their bytes twice. Long vectors are scanned in pieces, and lists along their cdr, so that
+//! neither fills the stack.
 //!
-//! Where there are several virtual processors, one that is at it for long is helped (`marker/sharing.rs`).
+//! With several virtual processors, a marker that takes long gets help (`marker/sharing.rs`).
 
 use crate::heap::ephemerons::{self, Ephemerons};
 use crate::heap::marks::{BLOCK_BYTES, Company, LINE_BYTES, Marks};
@@ -22,53 +23,54 @@ mod sharing;
 use sharing::Role;
 pub(crate) use sharing::Team;
 
-/// Payload words of one object scanned at a time.
+/// Payload words of one object scanned in one step.
 const PIECE_WORDS: usize = 256;
 
-/// Pairs of a list that are scanned at a time.
-const LIST_PAIRS: usize = 8192;
+/// Pairs of a list scanned in one step.
+const LIST_PAIRS: usize = 256;
 
-/// Scans at a time of one that marks alone.
+/// Scans between two checks of a marker that is alone.
 const BATCH: usize = 4096;
 
-/// What has been marked and is to be scanned.
+/// Marked objects that are still to be scanned.
 #[derive(Debug, Default)]
 struct Work {
     stack: Vec<Value>,
-    /// Objects longer than a piece, and the payload word to go on from.
+    /// Objects longer than a piece, and the payload word to continue from.
     partial: Vec<(Value, usize)>,
     /// Blocks with marked objects that were not scanned.
     overflowed: Vec<usize>,
 }
 
-/// What marking has found, in sums.
+/// Sums of what marking has found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) overflows: usize,
     pub(crate) marked_bytes: usize,
-    /// Bytes outside the heap that marked objects hold.
+    /// Bytes outside the heap that belong to marked objects.
     held_bytes: usize,
     /// Bytes that helpers have marked.
     pub(crate) helped_bytes: usize,
 }
 
-/// Marks what is reachable from the roots it is given.
+/// Marks everything reachable from its roots.
 pub struct Marker {
     marks: Arc<Marks>,
     base: usize,
-    /// What lies from here on, from the base, needs no mark: it is younger than the cycle.
+    /// Offset from the base. Objects from here on are younger than the cycle and need no mark.
     reach: usize,
-    /// What lies from here on needs a closer look: as `reach`; all, while roots are noted or keys of ephemerons awaited.
+    /// Offset from the base. Objects from here on need a closer check. As `reach`; zero while roots
+    /// are recorded or keys of ephemerons are awaited.
     frontier: usize,
-    /// Roots that were noted, not marked; `None` where they are marked as they come.
+    /// Recorded roots; `None` if roots are marked at once.
     noted: Option<Vec<Value>>,
     work: Work,
     stack_max: usize,
     ephemerons: Ephemerons,
     pub(crate) tally: Tally,
-    /// Whether somebody else marks at the same time.
+    /// Whether other markers run at the same time.
     company: Company,
-    /// Scans between two looks at others.
+    /// Scans between two checks whether others need work.
     batch: usize,
     role: Role,
 }
@@ -79,7 +81,8 @@ impl fmt::Debug for Marker {
     }
 }
 
-/// Whether it must be scanned once, no more: there are as many beside the stack in lists of their own.
+/// Whether the object must be scanned exactly once. Such objects are kept in separate lists,
+/// outside the stack.
 fn is_scanned_once(value: Value) -> bool {
     value.is_kind(Kind::Foreign) || value.is_kind(Kind::Ephemeron)
 }
@@ -89,13 +92,13 @@ fn bytes_of(value: Value) -> usize {
 }
 
 impl Work {
-    fn is_empty(&self) -> bool {
+    const fn is_empty(&self) -> bool {
         self.stack.is_empty() && self.partial.is_empty() && self.overflowed.is_empty()
     }
 }
 
 impl Marker {
-    /// One that marks alone.
+    /// A marker that is alone.
     pub(crate) fn new(marks: Arc<Marks>, base: usize, stack_max: usize) -> Self {
         let stack = Vec::with_capacity(stack_max.min(4096));
         Self {
@@ -114,14 +117,14 @@ impl Marker {
         }
     }
 
-    /// One that notes the roots it is given, until [`note_no_more`](Self::note_no_more).
+    /// A marker that only records its roots, until [`note_no_more`](Self::note_no_more).
     pub(crate) fn beside(marks: Arc<Marks>, base: usize, stack_max: usize) -> Self {
         let mut marker = Self::new(marks, base, stack_max);
         (marker.frontier, marker.noted) = (0, Some(Vec::new()));
         marker
     }
 
-    /// The roots noted since the last time, and the bytes outside the heap that were counted.
+    /// The roots recorded since the last call, and the bytes outside the heap that were counted.
     pub fn take_noted(&mut self) -> (Vec<Value>, usize) {
         let roots = self.noted.as_mut().map(core::mem::take).unwrap_or_default();
         (roots, core::mem::take(&mut self.tally.held_bytes))
@@ -161,18 +164,28 @@ impl Marker {
         self.tally.held_bytes += bytes;
     }
 
-    /// Bytes of all that was scanned so far, inside the heap and outside.
+    /// Bytes of everything scanned in the heap so far, including by helpers.
+    pub(crate) fn marked_bytes(&self) -> usize {
+        self.tally.marked_bytes + self.helped_bytes()
+    }
+
+    /// Whether no marked object is still to be scanned, by this marker or a helper.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.work.is_empty() && self.company == Company::Alone
+    }
+
+    /// Bytes of everything scanned so far, inside the heap and outside.
     pub const fn known_bytes(&self) -> usize {
         self.tally.marked_bytes + self.tally.held_bytes
     }
 
-    /// Marks a root held as a word (`Value::to_word`).
+    /// Marks a root given as a word (`Value::to_word`).
     #[inline]
     pub fn mark_word(&mut self, word: u64) {
         self.mark(Value::from_word(word));
     }
 
-    /// Sets the mark; `true` when `value` is a heap object that was not marked before.
+    /// Sets the mark. Returns `true` if `value` is a heap object that was not marked before.
     #[inline(always)]
     fn discover(&mut self, value: Value) -> bool {
         if !value.is_pair() && !value.is_object() {
@@ -217,7 +230,8 @@ impl Marker {
         while !self.run_for(usize::MAX) {}
     }
 
-    /// Marks on, up to so many scans, or until others have to be waited for; whether all is marked.
+    /// Continues marking for at most `scans` scans, or until other markers have to be waited for.
+    /// Returns whether everything is marked.
     pub(crate) fn run_for(&mut self, mut scans: usize) -> bool {
         while scans > 0 {
             let asked = scans.min(self.batch);
@@ -236,7 +250,7 @@ impl Marker {
         false
     }
 
-    /// Scans so many objects, or lists, or pieces; how many there were.
+    /// Scans at most `scans` objects, lists or pieces. Returns their number.
     fn scan_some(&mut self, scans: usize) -> usize {
         for done in 0..scans {
             if let Some(value) = self.work.stack.pop() {
@@ -259,7 +273,8 @@ impl Marker {
         }
     }
 
-    /// Follows a list, not for ever. The car goes first, so that the stack holds one cdr a level of nesting.
+    /// Follows a list for a bounded number of pairs. The car goes first, so that the stack has one
+    /// cdr for each level of nesting.
     #[inline]
     fn scan_pair(&mut self, mut address: usize) {
         for _ in 0..LIST_PAIRS {
@@ -329,7 +344,7 @@ impl Marker {
         }
     }
 
-    /// Looks again at the children of marked objects where some were not scanned.
+    /// Examines the children of marked objects again in blocks where some were not scanned.
     fn rescan_overflowed(&mut self) -> bool {
         let mut blocks = core::mem::take(&mut self.work.overflowed);
         blocks.sort_unstable();
@@ -340,7 +355,7 @@ impl Marker {
             for offset in offsets {
                 self.rescan(self.base + offset);
             }
-            // Drain between blocks: the stack has room again for the next one's children.
+            // Empty the stack between blocks, so that it has room for the next block's children.
             while let Some(value) = self.work.stack.pop() {
                 self.scan(value);
             }
@@ -367,7 +382,7 @@ impl Marker {
         }
     }
 
-    /// Looks at an ephemeron again, now that all else is marked; whether there was one.
+    /// Examines a pending ephemeron, when all else is marked. Returns whether there was one.
     fn settle_ephemeron(&mut self) -> bool {
         let Some(ephemeron) = self.ephemerons.next() else { return false };
         if self.is_live(ephemerons::key_of(ephemeron)) {
@@ -379,17 +394,18 @@ impl Marker {
         true
     }
 
-    /// A guardian is being scanned.
+    /// Records that a guardian is being scanned.
     pub(crate) fn guardian(&mut self, guardian: Value) {
         self.ephemerons.guardian(guardian);
     }
 
-    /// The guardians that were scanned since the last time. All is marked.
+    /// The guardians scanned since the last call. Everything else is marked.
     pub(super) fn take_guardians(&mut self) -> Vec<Value> {
         self.ephemerons.take_guardians()
     }
 
-    /// Breaks the ephemerons whose keys were not found. All is marked, and the world is stopped.
+    /// Breaks the ephemerons whose keys are not marked. Everything is marked, and the world is
+    /// stopped.
     pub(crate) fn break_ephemerons(&mut self) {
         self.ephemerons.break_waiting();
     }

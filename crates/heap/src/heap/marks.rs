@@ -45,6 +45,8 @@ pub(crate) enum Company {
 pub struct Marks {
     starts: Vec<AtomicU64>,
     covered: Vec<AtomicU64>,
+    /// Blocks that the tables reach; the vectors may be longer.
+    blocks: usize,
 }
 
 /// Sets bits. Returns whether all of them were clear; writes nothing if they are set.
@@ -69,15 +71,23 @@ fn load(word: &AtomicU64) -> u64 {
 }
 
 impl Marks {
-    /// Extends the tables to `blocks` blocks.
+    /// Extends the tables to at least `blocks` blocks.
     pub(crate) fn extend_to(&mut self, blocks: usize) {
-        self.starts.resize_with(blocks * STARTS_WORDS, AtomicU64::default);
-        self.covered.resize_with(blocks * COVERED_WORDS, AtomicU64::default);
+        self.blocks = self.blocks.max(blocks);
+        self.reserve(blocks);
+    }
+
+    /// Extending the tables to `blocks` blocks later takes no time.
+    pub(crate) fn reserve(&mut self, blocks: usize) {
+        if blocks * STARTS_WORDS > self.starts.len() {
+            self.starts.resize_with(blocks * STARTS_WORDS, AtomicU64::default);
+            self.covered.resize_with(blocks * COVERED_WORDS, AtomicU64::default);
+        }
     }
 
     /// How many bytes of the heap the tables cover.
-    pub(crate) fn reach_bytes(&self) -> usize {
-        self.starts.len() / STARTS_WORDS * BLOCK_BYTES
+    pub(crate) const fn reach_bytes(&self) -> usize {
+        self.blocks * BLOCK_BYTES
     }
 
     /// Clears all marks.
@@ -112,18 +122,26 @@ impl Marks {
     /// and end in a newer block. A newer block is covered as a whole when the cycle ends.
     pub(crate) fn cover(&self, offset: usize, bytes: usize, company: Company) {
         let first = offset / LINE_BYTES + 1;
-        let last = ((offset + bytes - 1) / LINE_BYTES).min(self.covered.len() * 64 - 1);
-        for line in first..=last {
-            set_bits(&self.covered[line / 64], 1 << (line % 64), company);
+        let end = ((offset + bytes - 1) / LINE_BYTES + 1).min(self.blocks * LINES);
+        self.cover_lines(first..end, company);
+    }
+
+    /// Covers these lines, up to 64 of them by one step.
+    fn cover_lines(&self, lines: Range<usize>, company: Company) {
+        let mut line = lines.start;
+        while line < lines.end {
+            let count = (64 - line % 64).min(lines.end - line);
+            let bits = u64::MAX >> (64 - count) << (line % 64);
+            set_bits(&self.covered[line / 64], bits, company);
+            line += count;
         }
     }
 
     /// Covers every line that these bytes overlap.
     pub(crate) fn cover_all(&self, offset: usize, bytes: usize, company: Company) {
         if bytes > 0 {
-            let first = offset / LINE_BYTES;
-            set_bits(&self.covered[first / 64], 1 << (first % 64), company);
-            self.cover(offset, bytes, company);
+            let end = (offset + bytes).div_ceil(LINE_BYTES).min(self.blocks * LINES);
+            self.cover_lines(offset / LINE_BYTES..end, company);
         }
     }
 

@@ -23,11 +23,22 @@ use core::ops::Range;
 use kyocho_sys::prim::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::Arc;
 
-/// The collector is hurried when this many values wait to be marked.
+/// Each time that this many further values wait to be marked, the collector is asked to hurry.
+const NOTED_MANY: usize = 1 << 17;
+/// Maximum number of values that wait to be marked.
 const NOTED_MAX: usize = 1 << 20;
 
-/// Makes the collector finish with the world stopped.
-pub(crate) type Hurry = Box<dyn Fn() + Send>;
+/// Why the collector must hurry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Haste {
+    /// Many values wait to be marked: the collector must run before other threads do.
+    Soon,
+    /// The maximum is reached: the collector must finish with the world stopped.
+    Now,
+}
+
+/// Makes the collector hurry.
+pub(crate) type Hurry = Box<dyn Fn(Haste) + Send>;
 
 /// A value that can be noted: it has an address.
 pub(crate) trait Noted: Copy {
@@ -71,8 +82,10 @@ impl<V: Noted> List<V> {
             let heap = self.heaps.iter_mut().find(|heap| heap.addresses.contains(&address));
             let Some(heap) = heap else { continue };
             heap.values.push(value);
-            if heap.values.len() == NOTED_MAX {
-                (heap.hurry)();
+            match heap.values.len() {
+                NOTED_MAX => (heap.hurry)(Haste::Now),
+                count if count.is_multiple_of(NOTED_MANY) => (heap.hurry)(Haste::Soon),
+                _ => {}
             }
         }
     }

@@ -20,11 +20,6 @@ impl Poisoned {
         }
     }
 
-    /// Whether every line of the block holds poison.
-    pub(crate) fn is_whole(&self, block: usize) -> bool {
-        self.blocks.get(block).is_some_and(|lines| lines.iter().all(|&word| word == u64::MAX))
-    }
-
     /// Calls `overwrite` with each line among the block's `free` ones that is not known to hold
     /// poison. Lines that are not free lose that mark.
     pub(crate) fn renew(
@@ -71,8 +66,5 @@ mod tests {
         poisoned.taken(1);
         assert_eq!(overwritten(&mut poisoned, 1, &[4..6]), [4, 5]);
         assert_eq!(overwritten(&mut poisoned, 0, &[4..5]), [4], "blocks do not mix");
-        assert!(!poisoned.is_whole(0) && !poisoned.is_whole(9));
-        assert_eq!(overwritten(&mut poisoned, 0, &[0..LINES]).len(), LINES - 1);
-        assert!(poisoned.is_whole(0));
     }
 }

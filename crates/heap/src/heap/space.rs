@@ -1,24 +1,25 @@
-//! The shared heap's memory: which blocks are free, which lines of the used ones are.
+//! The memory of the shared heap: which blocks are free, and which lines of used blocks are.
 //!
 //! ```text
 //! mapping   | block 0 | block 1 | ... | frontier        never touched        |
 //! block     Free | Small (pairs and objects up to 16 KiB) | LargeHead LargeTail*
 //! ```
 //!
-//! Free memory is handed out as runs: first what threads gave back, then the rest of the run being
-//! cut, then the free lines of part-used blocks, then whole blocks. A run is cut to what was asked,
-//! to the granule, because the paper's caches are counted in cells.
+//! Free memory is handed out as runs. First come runs that threads have returned, then the rest of
+//! the run being cut, then free lines of part-used blocks, then whole blocks. A run is cut to
+//! exactly the requested size, in granules, because the paper's caches are counted in cells.
 
 use crate::heap::cells::{CellWords, Run};
-use crate::heap::marks::{BLOCK_BYTES, Company, LINE_BYTES, LINES, Marks};
+use crate::heap::marks::{BLOCK_BYTES, Company, LINE_BYTES, Marks};
 use crate::heap::object::GRANULE_BYTES;
+use crate::heap::pace::Plan;
 use crate::heap::poison::Poisoned;
 use crate::heap::word::{self, WORD_BYTES};
 use crate::heap::{Limits, OutOfMemory};
 use kyocho_sys::mapping::Mapping;
 use std::sync::Arc;
 
-/// What a block is used for.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockState {
     Free,
@@ -27,33 +28,41 @@ pub(crate) enum BlockState {
     LargeTail,
 }
 
-/// The least budget, as a part of the heap's limit.
+/// Divisor: the least budget as a part of the heap's limit.
 const LEAST_BUDGET_FRACTION: usize = 64;
 
-/// Runs that ended threads gave back, at most so many; more are left to the next collection.
+/// Maximum number of runs kept from ended threads. Further ones are left to the next collection.
 const RETURNED_MAX: usize = 1024;
 
-/// Tables that nobody marks in: whoever did has let go of them before he said that he was done.
+/// Runs covered, and blocks swept, in one slice of a sweep: about 20 µs.
+const COVER_RUNS: usize = 1024;
+const SWEEP_BLOCKS: usize = 256;
+
+/// Blocks whose pages are returned to the host in one slice: about 100 µs.
+const DISCARD_BLOCKS: usize = 64;
+
+/// The tables, when no marker uses them. Markers release the tables before they report that they
+/// are done.
 pub(crate) fn own(marks: &mut Arc<Marks>) -> &mut Marks {
-    Arc::get_mut(marks).expect("markers have let go of the tables")
+    Arc::get_mut(marks).expect("markers have released the tables")
 }
 
 #[derive(Debug)]
 pub(crate) struct Space {
     pub(crate) mapping: Mapping,
     pub(crate) states: Vec<BlockState>,
-    /// Its own, unless it is being collected.
+    /// The marks of the last collection, unless one is in progress.
     pub(crate) marks: Arc<Marks>,
-    /// Blocks that may be free: an entry counts only while its state says so.
+    /// Blocks that may be free. An entry is valid only if the block's state says so.
     free: Vec<usize>,
     free_count: usize,
-    /// Part-used blocks since the last collection, the next one to use last.
+    /// Part-used blocks since the last collection; the next one to use is last.
     recyclable: Vec<usize>,
-    /// The part-used block being cut, and the line from where.
+    /// The part-used block being cut, and its next line.
     cursor: Option<(usize, usize)>,
     /// The run being cut.
     open: Run,
-    /// The run that objects too long for their cache are cut from.
+    /// The run for objects that are too long for their cache.
     wide: Run,
     returned: Vec<Run>,
     used_blocks: usize,
@@ -62,15 +71,39 @@ pub(crate) struct Space {
     pub(crate) takings: u64,
     /// Bytes handed out since the last collection.
     pub(crate) taken_bytes: usize,
-    /// Bytes that survived it.
+    /// Bytes that survived the last collection.
     pub(crate) held_bytes: usize,
-    /// When so much was handed out a collection is wanted.
+    /// A collection is requested when this many bytes have been handed out.
     pub(crate) budget_bytes: usize,
-    /// Blocks whose pages the host has lent us.
+    /// Whether each block's pages are resident.
     resident: Vec<bool>,
     poisoned: Poisoned,
-    /// What was opened since the cycle that goes on began.
+    /// The plan of the cycle in progress, and `taken_bytes` when it began.
+    pub(crate) plan: Option<(Plan, usize)>,
+    /// Bytes that the cycle has marked.
+    pub(crate) marked_bytes: usize,
+    /// The part of `taken_bytes` that `held_bytes` includes: memory taken during the last cycle
+    /// that survived it.
+    pub(crate) covered_bytes: usize,
+    /// The runs opened since the cycle in progress began.
     pub(crate) fresh: Option<Vec<Run>>,
+    /// What is still to be swept after the last marking.
+    sweep: Sweep,
+    /// For tests: whether free memory is overwritten when it is swept.
+    poisons: bool,
+}
+
+/// The progress of the sweep after a marking. Blocks are swept from the highest to the lowest.
+///
+/// **Invariant:** memory that is neither covered nor swept yet is not handed out.
+#[derive(Debug, Default)]
+struct Sweep {
+    /// The runs opened during the cycle that are still to be covered. This comes before any block
+    /// is swept.
+    fresh: Vec<Run>,
+    /// Blocks below this one are still to be swept.
+    below: usize,
+    swept: Swept,
 }
 
 impl Space {
@@ -94,23 +127,28 @@ impl Space {
             budget_bytes: 0,
             resident: Vec::new(),
             poisoned: Poisoned::default(),
+            plan: None,
+            marked_bytes: 0,
+            covered_bytes: 0,
             fresh: None,
+            sweep: Sweep::default(),
+            poisons: limits.torture.is_some(),
         };
         space.set_budget(limits, 0);
         space
     }
 
-    /// How much may be handed out before the next collection, when `held_bytes` survived the last:
-    /// as the heap's growth says, but not so much that the limit is reached before. What is left
-    /// near the limit is not halved for ever: below a part of the heap it is handed out whole, or a
-    /// heap that fills up would collect for every few cells.
+    /// Sets how much may be handed out before the next collection, if `held_bytes` survived the
+    /// last one. The heap's growth decides, but the limit must not be exceeded. Near the limit the
+    /// remainder is not halved again and again: below a fraction of the heap it is handed out
+    /// whole. Otherwise a heap that fills up would collect for every few cells.
     pub(crate) fn set_budget(&mut self, limits: &Limits, held_bytes: usize) {
         self.held_bytes = held_bytes;
         let growth = held_bytes / 100 * limits.growth_percent.saturating_sub(100);
         self.order_budget(limits, growth.max(limits.first_collection_bytes));
     }
 
-    /// So much may be handed out before the next collection, as far as the limit allows.
+    /// Sets how much may be handed out before the next collection, as far as the limit allows.
     pub(crate) fn order_budget(&mut self, limits: &Limits, bytes: usize) {
         let least = limits.bytes_max / LEAST_BUDGET_FRACTION;
         let headroom = (limits.bytes_max.saturating_sub(self.held_bytes) / 2).max(least);
@@ -125,7 +163,7 @@ impl Space {
         self.used_blocks * BLOCK_BYTES
     }
 
-    /// Bytes that the host has lent us: used, or free and kept for what is handed out next.
+    /// Resident bytes: used, or free and kept for later.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.resident.iter().filter(|&&resident| resident).count() * BLOCK_BYTES
     }
@@ -135,23 +173,23 @@ impl Space {
         Run { start, end: start + blocks * BLOCK_BYTES }
     }
 
-    /// Fills a cache up to `want` cells more, as far as its runs and the limit allow. Where the runs
-    /// it has then are holes between live objects, all shorter than `need` cells, one that is long
-    /// enough comes on top: whoever asked is served by the answer to one request.
+    /// Adds up to `want` cells to a cache, as far as its runs and the limit allow. If all runs that
+    /// it then has are holes shorter than `need` cells, a run that is long enough is added. So one
+    /// request always suffices.
     ///
     /// # Errors
-    /// When a run of `need` cells is not to be had.
+    /// No run of `need` cells is available.
     pub(crate) fn refill(
         &mut self,
         cells: &CellWords,
         need: usize,
         want: usize,
     ) -> Result<(), OutOfMemory> {
-        // A place is kept for the run that is long enough.
+        // One run is kept free for the run that is long enough.
         let kept = usize::from(need > 1);
         if cells.room() <= kept {
-            // Whoever asks with a full cache found every run in it too short: they are lost until the
-            // next collection, as `Cells::try_object` says of any such rest.
+            // A thread that requests cells with a full cache found every run too short. These runs
+            // are lost until the next collection; see `Cells::try_object`.
             cells.drain(|_| {});
         }
         let need_bytes = need * GRANULE_BYTES;
@@ -192,15 +230,21 @@ impl Space {
             return Some(run);
         }
         loop {
-            let (block, line) = match self.cursor.take() {
-                Some(at) => at,
-                None => match self.recyclable.pop() {
-                    Some(block) => {
-                        self.poisoned.taken(block);
-                        (block, 0)
-                    }
-                    None => return self.take_blocks(1, BlockState::Small),
-                },
+            let part_used = || {
+                let block = self.recyclable.pop()?;
+                self.poisoned.taken(block);
+                Some((block, 0))
+            };
+            let Some((block, line)) = self.cursor.take().or_else(part_used) else {
+                if self.free.is_empty() && self.sweep_some() {
+                    continue;
+                }
+                let run = self.take_blocks(1, BlockState::Small);
+                if run.is_none() && !self.recyclable.is_empty() {
+                    // The search for a free block has found part-used ones.
+                    continue;
+                }
+                return run;
             };
             if let Some(lines) = self.marks.free_lines(block, line) {
                 self.cursor = Some((block, lines.end));
@@ -213,7 +257,7 @@ impl Space {
         }
     }
 
-    /// Memory for an object longer than its cache's runs but not large.
+    /// Memory for an object that is longer than its cache's runs but not large.
     pub(crate) fn cut_wide(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
         assert!(bytes <= BLOCK_BYTES, "large objects have blocks of their own");
         if self.wide.bytes() < bytes {
@@ -227,7 +271,7 @@ impl Space {
         Ok(at)
     }
 
-    /// Memory for a large object: whole blocks of its own.
+    /// Memory for a large object: whole blocks.
     pub(crate) fn take_large(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
         let blocks = bytes.div_ceil(BLOCK_BYTES);
         let run = self.take_blocks(blocks, BlockState::LargeHead).ok_or(OutOfMemory)?;
@@ -235,7 +279,7 @@ impl Space {
         Ok(run.start)
     }
 
-    /// A thread's unused memory comes back.
+    /// Takes back unused memory of a thread.
     pub(crate) fn give_back(&mut self, run: Run) {
         self.taken_bytes = self.taken_bytes.saturating_sub(run.bytes());
         if run.bytes() > 0 && self.returned.len() < RETURNED_MAX {
@@ -243,12 +287,19 @@ impl Space {
         }
     }
 
-    /// Adjacent blocks, the first in state `head`.
+    /// Adjacent blocks, the first one in state `head`.
     fn take_blocks(&mut self, blocks: usize, head: BlockState) -> Option<Run> {
-        if self.used_blocks_max - self.used_blocks < blocks {
-            return None;
-        }
-        let first = self.find_free(blocks).or_else(|| self.grow(blocks))?;
+        let first = loop {
+            let has_room = self.used_blocks_max - self.used_blocks >= blocks;
+            if let Some(first) = has_room.then(|| self.find_free(blocks)).flatten() {
+                break first;
+            }
+            // Blocks that are not swept count as used, and are not found.
+            if self.sweep_some() {
+                continue;
+            }
+            break has_room.then(|| self.grow(blocks)).flatten()?;
+        };
         for block in first..first + blocks {
             if self.states[block] == BlockState::Free {
                 self.free_count -= 1;
@@ -275,7 +326,9 @@ impl Space {
             return Some(block);
         }
         let mut length = 0;
-        for (block, &state) in self.states.iter().enumerate() {
+        // Blocks that are not swept yet are left alone: the sweep would free a new object there,
+        // which has no mark.
+        for (block, &state) in self.states.iter().enumerate().skip(self.sweep.below) {
             length = if state == BlockState::Free { length + 1 } else { 0 };
             if length == blocks {
                 return Some(block + 1 - blocks);
@@ -284,7 +337,8 @@ impl Space {
         None
     }
 
-    /// Blocks beyond the frontier. They enter as `Small` and uncounted; the caller sets the state.
+    /// Blocks beyond the frontier. They get the state `Small` and are not counted; the caller sets
+    /// the state.
     fn grow(&mut self, blocks: usize) -> Option<usize> {
         let first = self.states.len();
         let frontier = first + blocks;
@@ -300,8 +354,10 @@ impl Space {
 
 /// For the collector, while the world is stopped.
 impl Space {
-    /// Forgets every run that was not in a thread's hands, but free blocks.
+    /// Forgets every run that is not in a thread's cache, except free blocks. Blocks that are not
+    /// swept are left to the next collection.
     pub(crate) fn forget_lines(&mut self) {
+        self.sweep = Sweep::default();
         self.open = Run::default();
         self.wide = Run::default();
         self.cursor = None;
@@ -309,13 +365,7 @@ impl Space {
         self.recyclable.clear();
     }
 
-    /// Forgets every run that was not in a thread's hands.
-    pub(crate) fn forget_runs(&mut self) {
-        self.forget_lines();
-        self.free.clear();
-    }
-
-    /// A cycle begins: no run that is being cut is cut further, what is opened from now on is noted.
+    /// Begins a cycle: the runs being cut are closed, and opened runs are recorded from now on.
     pub(crate) fn begin_cycle(&mut self) {
         self.open = Run::default();
         self.wide = Run::default();
@@ -323,124 +373,155 @@ impl Space {
         self.fresh = Some(Vec::new());
     }
 
-    /// A cycle ends: its marks are the heap's, and cover all that was opened meanwhile.
+    /// Ends a cycle: its marks become the heap's. The sweep begins by covering the runs opened
+    /// during the cycle.
     pub(crate) fn end_cycle(&mut self, marks: &mut Arc<Marks>) {
         own(marks).extend_to(self.states.len());
-        for run in self.fresh.take().unwrap_or_default() {
-            let offset = run.start - self.base();
-            if self.states[offset / BLOCK_BYTES] == BlockState::LargeHead {
-                marks.set(offset, Company::Alone);
-            } else {
-                marks.cover_all(offset, run.bytes(), Company::Alone);
-            }
-        }
         core::mem::swap(&mut self.marks, marks);
+        let fresh = self.fresh.take().unwrap_or_default();
+        self.begin_sweep(fresh);
     }
 
-    /// After marking: sorts the blocks into used, part-used and free.
-    pub(crate) fn sweep(&mut self) -> Swept {
-        let mut swept = Swept::default();
-        let mut block = self.states.len();
-        while block > 0 {
-            block -= 1;
+    /// Begins a sweep. From now on only swept memory is handed out.
+    pub(crate) fn begin_sweep(&mut self, fresh: Vec<Run>) {
+        self.forget_lines();
+        self.free.clear();
+        self.sweep = Sweep { fresh, below: self.states.len(), swept: Swept::default() };
+    }
+
+    /// The results of a sweep that has ended.
+    pub(crate) fn take_swept(&mut self) -> Swept {
+        core::mem::take(&mut self.sweep.swept)
+    }
+
+    /// Whether nothing is left to be swept.
+    pub(crate) const fn is_swept(&self) -> bool {
+        self.sweep.below == 0
+    }
+
+    /// Continues sorting the blocks into used, part-used and free; `false` if all are sorted.
+    pub(crate) fn sweep_some(&mut self) -> bool {
+        if self.is_swept() {
+            return false;
+        }
+        if !self.sweep.fresh.is_empty() {
+            let rest = self.sweep.fresh.len().saturating_sub(COVER_RUNS);
+            let runs = self.sweep.fresh.split_off(rest);
+            runs.into_iter().for_each(|run| self.cover_fresh(run));
+            return true;
+        }
+        for _ in 0..SWEEP_BLOCKS.min(self.sweep.below) {
+            self.sweep.below -= 1;
+            let block = self.sweep.below;
             match self.states[block] {
                 BlockState::Free => self.free.push(block),
                 BlockState::LargeTail => {}
-                BlockState::LargeHead => self.sweep_large(block, &mut swept),
-                BlockState::Small => self.sweep_small(block, &mut swept),
+                BlockState::LargeHead => self.sweep_large(block),
+                BlockState::Small => self.sweep_small(block),
             }
         }
-        swept
+        true
     }
 
-    fn sweep_small(&mut self, block: usize, swept: &mut Swept) {
+    fn cover_fresh(&self, run: Run) {
+        let offset = run.start - self.base();
+        if self.states[offset / BLOCK_BYTES] == BlockState::LargeHead {
+            self.marks.set(offset, Company::Alone);
+        } else {
+            self.marks.cover_all(offset, run.bytes(), Company::Alone);
+        }
+    }
+
+    fn sweep_small(&mut self, block: usize) {
         if self.marks.block_is_empty(block) {
             self.release(block);
-            swept.freed_blocks += 1;
+            self.sweep.swept.freed_blocks += 1;
             return;
         }
         let free_lines = self.marks.free_line_count(block);
-        swept.live_bytes += BLOCK_BYTES - free_lines * LINE_BYTES;
+        self.sweep.swept.live_bytes += BLOCK_BYTES - free_lines * LINE_BYTES;
         if free_lines > 0 {
             self.recyclable.push(block);
+            if self.poisons {
+                self.poison_lines(block);
+            }
         }
     }
 
-    fn sweep_large(&mut self, head: usize, swept: &mut Swept) {
+    fn sweep_large(&mut self, head: usize) {
         let tail = self.states[head + 1..].iter();
         let blocks = 1 + tail.take_while(|&&state| state == BlockState::LargeTail).count();
         if self.marks.get(head * BLOCK_BYTES) {
-            swept.live_bytes += blocks * BLOCK_BYTES;
+            self.sweep.swept.live_bytes += blocks * BLOCK_BYTES;
             return;
         }
         for block in (head..head + blocks).rev() {
             self.release(block);
         }
-        swept.freed_blocks += blocks;
+        self.sweep.swept.freed_blocks += blocks;
     }
 
     fn release(&mut self, block: usize) {
         self.states[block] = BlockState::Free;
         self.marks.clear_block(block);
+        if self.poisons && self.resident[block] {
+            self.poison_lines(block);
+        }
         self.free.push(block);
         self.free_count += 1;
         self.used_blocks -= 1;
     }
 }
 
-/// What becomes of free memory.
+/// Return of free memory.
 impl Space {
-    /// Gives free blocks beyond so many bytes back to the host. `free` is in ascending order
-    /// from its end, so the highest addresses go.
-    pub(crate) fn discard_surplus(&mut self, keep_bytes: usize) {
+    /// Returns some of the free blocks beyond `keep_bytes` to the host. `free` is in ascending
+    /// order from its end, so the highest addresses are returned. `from` is the caller's position,
+    /// beginning with 0. Returns `false` at the end.
+    pub(crate) fn discard_some(&mut self, keep_bytes: usize, from: &mut usize) -> bool {
         let keep = keep_bytes / BLOCK_BYTES + 1;
         let surplus = self.free.len().saturating_sub(keep);
-        let mut i = 0;
-        while i < surplus {
+        let mut i = *from;
+        let end = surplus.min(i + DISCARD_BLOCKS);
+        while i < end {
             let last = self.free[i];
             let mut first = last;
             i += 1;
-            while i < surplus && self.free[i] + 1 == first {
+            while i < end && self.free[i] + 1 == first {
                 first = self.free[i];
                 i += 1;
             }
             self.discard(first, last + 1);
         }
+        *from = i;
+        i < surplus
     }
 
     fn discard(&mut self, first: usize, end: usize) {
-        if self.resident[first..end].iter().any(|&resident| resident)
+        // A large object may have been made in blocks whose entries still exist.
+        let is_free = self.states[first..end].iter().all(|&state| state == BlockState::Free);
+        if is_free
+            && self.resident[first..end].iter().any(|&resident| resident)
             && self.mapping.discard(first * BLOCK_BYTES, (end - first) * BLOCK_BYTES).is_ok()
         {
             self.resident[first..end].fill(false);
         }
     }
 
-    /// Overwrites free lines and blocks with words that are no values.
-    pub(crate) fn poison_free(&mut self) {
-        let base = self.base();
-        let poison_line = |block: usize, line: usize| {
-            poison(base + block * BLOCK_BYTES + line * LINE_BYTES);
-        };
-        for &block in &self.free {
-            if !self.resident[block] || self.poisoned.is_whole(block) {
-                continue;
-            }
-            self.poisoned.renew(block, core::iter::once(0..LINES), |line| poison_line(block, line));
-        }
-        for &block in &self.recyclable {
-            let mut line = 0;
-            let free = core::iter::from_fn(|| {
-                let lines = self.marks.free_lines(block, line)?;
-                line = lines.end;
-                Some(lines)
-            });
-            self.poisoned.renew(block, free, |line| poison_line(block, line));
-        }
+    /// Overwrites free lines with words that are not values.
+    fn poison_lines(&mut self, block: usize) {
+        let start = self.base() + block * BLOCK_BYTES;
+        let mut line = 0;
+        let free = core::iter::from_fn(|| {
+            let lines = self.marks.free_lines(block, line)?;
+            line = lines.end;
+            Some(lines)
+        });
+        self.poisoned.renew(block, free, |line| poison(start + line * LINE_BYTES));
     }
 }
 
-/// A header of a kind there is not.
+/// A header with an invalid kind.
 const POISON: u64 = 0xdead_dead_dead_deff;
 
 fn poison(line: usize) {
@@ -449,7 +530,7 @@ fn poison(line: usize) {
     }
 }
 
-/// What a sweep found.
+/// The results of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Swept {
     pub(crate) live_bytes: usize,

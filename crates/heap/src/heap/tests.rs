@@ -3,7 +3,9 @@ mod ephemerons;
 mod guardians;
 mod helped;
 mod model;
+mod paced;
 mod parallel;
+mod swept;
 
 use super::marks::BLOCK_BYTES;
 use super::object::{FLAG_WIDE, GRANULE_BYTES};

@@ -7,6 +7,7 @@
 //! | a cycle that begins while threads of an abandoned cycle run | it marks values that are freed by then |
 //! | a thread that notes in a buffer that it has returned | no collector reads that buffer |
 
+#[expect(dead_code, unreachable_pub, reason = "some items are for the heap and its own tests")]
 #[path = "../../src/heap/notes.rs"]
 mod protocol;
 
@@ -58,7 +59,7 @@ fn sorted(values: Vec<At>) -> Vec<usize> {
 /// notes.
 fn cycle(stop_and_take: fn(&Notes<At>, [JoinHandle<()>; 2]) -> Vec<At>) {
     model(move |notes| {
-        notes.raise(HEAP, Box::new(|| ()));
+        notes.raise(HEAP, Box::new(|_| ()));
         let threads = [thread(&notes, 1..4, false), thread(&notes, 11..14, true)];
         let mut found = notes.take(HEAP.start);
         found.extend(stop_and_take(&notes, threads));
@@ -93,8 +94,8 @@ fn a_collector_that_takes_no_notes_after_the_stop_is_caught() {
 #[test]
 fn each_heap_finds_its_own_notes() {
     model(|notes| {
-        notes.raise(HEAP, Box::new(|| ()));
-        notes.raise(OTHER, Box::new(|| ()));
+        notes.raise(HEAP, Box::new(|_| ()));
+        notes.raise(OTHER, Box::new(|_| ()));
         let threads = [thread(&notes, 99..101, false), thread(&notes, 101..102, false)];
         let mut found = notes.take(HEAP.start);
         stop(threads);
@@ -108,7 +109,7 @@ fn each_heap_finds_its_own_notes() {
 /// next one begins.
 fn given_up(begin_again: fn(&Notes<At>, JoinHandle<()>)) {
     model(move |notes| {
-        notes.raise(HEAP, Box::new(|| ()));
+        notes.raise(HEAP, Box::new(|_| ()));
         let thread = thread(&notes, 1..2, false);
         notes.lower(HEAP.start);
         begin_again(&notes, thread);
@@ -120,7 +121,7 @@ fn given_up(begin_again: fn(&Notes<At>, JoinHandle<()>)) {
 fn notes_of_an_abandoned_cycle_are_not_found_by_the_next() {
     given_up(|notes, thread| {
         thread.join().expect("it only makes notes");
-        notes.raise(HEAP, Box::new(|| ()));
+        notes.raise(HEAP, Box::new(|_| ()));
     });
 }
 
@@ -128,7 +129,7 @@ fn notes_of_an_abandoned_cycle_are_not_found_by_the_next() {
 fn a_cycle_that_begins_while_threads_of_the_last_one_run_is_caught() {
     must_fail(|| {
         given_up(|notes, thread| {
-            notes.raise(HEAP, Box::new(|| ()));
+            notes.raise(HEAP, Box::new(|_| ()));
             thread.join().expect("it only makes notes");
         });
     });
@@ -137,7 +138,7 @@ fn a_cycle_that_begins_while_threads_of_the_last_one_run_is_caught() {
 /// A thread's last note, with or without a buffer.
 fn last_note(note: fn(&Notes<At>)) {
     model(move |notes| {
-        notes.raise(HEAP, Box::new(|| ()));
+        notes.raise(HEAP, Box::new(|_| ()));
         let ends = {
             let notes = Arc::clone(&notes);
             spawn(move || note(&notes))

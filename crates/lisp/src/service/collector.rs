@@ -3,9 +3,14 @@
 //! ```text
 //!  a thread waits for memory, or the heap is small     the world is stopped, all is marked, the world runs
 //!  a collection is due                                 the world is stopped, roots are recorded, the world runs
-//!                                                        marking, at the priority of ordinary threads
+//!                                                        marking
 //!                                                      the world is stopped, the rest is marked, the world runs
+//!                                                        sweeping
 //! ```
+//!
+//! Concurrent marking runs at the normal priority. If threads allocate faster than the collector
+//! marks, it runs at the highest priority, except for a fifth of the time. If they take far too
+//! much, they wait for it (`heap/pace.rs`).
 //!
 //! Unreachable Rust objects are dropped when the world runs again. A dropped port writes its buffer
 //! as far as possible without blocking.
@@ -14,14 +19,19 @@ use super::markers::Markers;
 use crate::system::kernel::{Kernel, Roots, lock};
 use crate::thread::lisp_thread::LispThread;
 use core::time::Duration;
-use kyocho_heap::heap::{Cycle, Dead};
-use kyocho_microprocess::{Microprocess, Priority, park, park_timeout};
+use kyocho_heap::heap::barrier::Haste;
+use kyocho_heap::heap::{Cycle, Dead, Pace, Unswept};
+use kyocho_microprocess::{Microprocess, Priority, park, park_timeout, sleep};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::Instant;
 use std::sync::{Arc, Mutex};
 
 /// Objects scanned between two checks for other work: a millisecond or less.
-const SCANS: usize = 10_000;
+const SCANS: usize = 2_000;
+
+/// How long it works at the highest priority before it rests, and how long it rests.
+const URGENT: Duration = Duration::from_millis(4);
+const REST: Duration = Duration::from_millis(1);
 
 /// Least time between two collections for resources that ended sessions have left open.
 const LEFT_AFTER: Duration = Duration::from_secs(1);
@@ -39,6 +49,8 @@ pub(crate) struct Collector {
     goes_on: AtomicBool,
     /// The collection in progress should end with the world stopped.
     hurried: Arc<AtomicBool>,
+    /// It marks at the highest priority.
+    urgent: Arc<AtomicBool>,
     /// Number of collections that will have completed when the current one ends. Without a current
     /// one: that have completed.
     begun: AtomicU64,
@@ -86,6 +98,14 @@ fn rest_for(limit: Option<Duration>) {
     limit.map_or_else(park, park_timeout);
 }
 
+/// Sleeps for a moment if the collector has run at the highest priority for long.
+fn rest(since: &mut Instant) {
+    if since.elapsed() >= URGENT {
+        sleep(REST);
+        *since = Instant::now();
+    }
+}
+
 impl Collector {
     /// The collector of a system with this many virtual processors.
     pub(crate) fn new(virtual_processors: usize) -> Self {
@@ -95,6 +115,7 @@ impl Collector {
             left: AtomicBool::new(false),
             goes_on: AtomicBool::new(false),
             hurried: Arc::default(),
+            urgent: Arc::default(),
             begun: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             microprocess: Mutex::default(),
@@ -118,6 +139,17 @@ impl Collector {
     pub(crate) fn request_soon(&self) {
         if !self.goes_on.load(Ordering::Acquire) && !self.due.swap(true, Ordering::AcqRel) {
             super::wake(&self.microprocess);
+        }
+    }
+
+    /// Raises the collector to the highest priority, because threads allocate faster than it marks.
+    pub(crate) fn hasten(&self) {
+        if self.goes_on.load(Ordering::Acquire)
+            && !self.urgent.swap(true, Ordering::AcqRel)
+            && let Some(microprocess) = lock(&self.microprocess).as_ref()
+        {
+            microprocess.set_priority(Priority::HIGHEST);
+            self.markers.set_priority(Priority::HIGHEST);
         }
     }
 
@@ -194,9 +226,11 @@ impl Collector {
         self.goes_on.store(true, Ordering::Release);
         let begin = Instant::now();
         let mut cycle = kernel.threads.stop_the_world(|threads| {
-            let (hurried, markers) = (Arc::clone(&self.hurried), Arc::clone(&self.markers));
-            let hurry = move || {
-                hurried.store(true, Ordering::Release);
+            let [hurried, urgent] = [&self.hurried, &self.urgent].map(Arc::clone);
+            let markers = Arc::clone(&self.markers);
+            let hurry = move |haste| {
+                hurried.fetch_or(haste == Haste::Now, Ordering::Release);
+                urgent.store(true, Ordering::Release);
                 me.set_priority(Priority::HIGHEST);
                 markers.set_priority(Priority::HIGHEST);
             };
@@ -206,37 +240,87 @@ impl Collector {
         });
         let stood = begin.elapsed();
         kernel.heap.step();
-        me.set_priority(Priority::NORMAL);
-        self.markers.set_priority(Priority::NORMAL);
-        for part in &mut parts {
-            begin_part(&mut cycle, part);
-            while !self.is_hurried() && !cycle.mark_some(SCANS) {
-                super::yield_if_due(&me);
-            }
-            if self.is_hurried() {
-                break;
-            }
-            part.end(cycle.known_bytes());
-        }
+        self.mark_beside(kernel, &mut cycle, &mut parts);
         me.set_priority(Priority::HIGHEST);
         self.markers.set_priority(Priority::HIGHEST);
         let begin = Instant::now();
-        let dead =
+        let (unswept, dead) =
             kernel.threads.stop_the_world(|threads| self.finish(kernel, threads, cycle, parts));
-        (stood + begin.elapsed(), dead)
+        let stood = stood + begin.elapsed();
+        if let Some(mut unswept) = unswept {
+            let mut since = Instant::now();
+            while unswept.sweep_some() {
+                rest(&mut since);
+            }
+            unswept.finish();
+        }
+        (stood, dead)
     }
 
-    fn finish(
+    /// Marks everything while threads run, or returns early when it is hurried.
+    fn mark_beside(&self, kernel: &Kernel, cycle: &mut Cycle<'_>, parts: &mut [Roots]) {
+        let mut since = Instant::now();
+        self.lower_priority();
+        for part in parts {
+            begin_part(cycle, part);
+            while !self.is_hurried() && !cycle.mark_some(SCANS) {
+                self.keep_pace(kernel, &mut since);
+            }
+            if self.is_hurried() {
+                return;
+            }
+            part.end(cycle.known_bytes());
+        }
+        while !self.is_hurried() && !cycle.is_all_marked(SCANS) {
+            self.keep_pace(kernel, &mut since);
+        }
+    }
+
+    /// Lowers the collector to the normal priority, until it is hastened.
+    fn lower_priority(&self) {
+        Microprocess::current().set_priority(Priority::NORMAL);
+        self.markers.set_priority(Priority::NORMAL);
+        // Last: a call of `hasten` before this has no effect, and is repeated at the next refill.
+        self.urgent.store(false, Ordering::Release);
+    }
+
+    /// Called between two slices of marking. `since` is when the collector last yielded.
+    fn keep_pace(&self, kernel: &Kernel, since: &mut Instant) {
+        let pace = kernel.heap.pace();
+        if pace >= Pace::Behind {
+            self.hasten();
+        }
+        let is_urgent = self.urgent.load(Ordering::Acquire);
+        if is_urgent && pace > Pace::Ahead {
+            rest(since);
+            return;
+        }
+        if is_urgent {
+            self.lower_priority();
+        }
+        super::yield_if_due(&Microprocess::current());
+        *since = Instant::now();
+    }
+
+    /// Does the rest with the world stopped. The sweep comes after the stop, unless it is hurried.
+    fn finish<'a>(
         &self,
         kernel: &Kernel,
         threads: &[Arc<LispThread>],
-        mut cycle: Cycle<'_>,
+        mut cycle: Cycle<'a>,
         mut parts: Vec<Roots>,
-    ) -> Dead {
+    ) -> (Option<Unswept<'a>>, Dead) {
+        let is_hurried = self.is_hurried();
         for part in parts.iter_mut().filter(|part| !part.has_ended()) {
             begin_part(&mut cycle, part);
             cycle.mark_all();
             part.end(cycle.known_bytes());
+        }
+        if !is_hurried {
+            let (unswept, dead) = cycle.end();
+            kernel.heap.step();
+            kernel.settle(parts);
+            return (Some(unswept), dead);
         }
         let (_, dead) = cycle.finish();
         kernel.heap.step();
@@ -244,9 +328,9 @@ impl Collector {
         if self.wanted.swap(false, Ordering::AcqRel) {
             // A thread that waits for memory also needs what has become garbage during the
             // collection.
-            return dead.and(collect(kernel, threads));
+            return (None, dead.and(collect(kernel, threads)));
         }
-        dead
+        (None, dead)
     }
 }
 

@@ -363,16 +363,15 @@ impl Kernel {
         self.heap.statistics().last.held_bytes + limits.reserve_bytes() > limits.bytes_max
     }
 
-    /// Whether this thread should get the out-of-memory error. It has taken at least as many cells
-    /// as any other thread of its account. If the whole heap is full, its account has at least as
-    /// much as any other.
+    /// Whether this thread should get the out-of-memory error. No thread of its account has taken
+    /// more cells since its own last error. If the whole heap is full, no account has more memory.
     pub(crate) fn is_greediest(&self, thread: &LispThread) -> bool {
         let account = &thread.session.account;
-        let (live, taken) = (account.live_bytes(), thread.taken.load(Ordering::Relaxed));
+        let (live, taken) = (account.live_bytes(), thread.taken_since_error());
         let is_own_shortage = account.is_bounded() && !self.is_full();
         self.threads.started().iter().all(|other| {
             if Arc::ptr_eq(&other.session.account, account) {
-                return other.taken.load(Ordering::Relaxed) <= taken;
+                return other.taken_since_error() <= taken;
             }
             is_own_shortage || other.session.account.live_bytes() <= live
         })

@@ -17,6 +17,7 @@ mod procedures;
 mod process;
 mod selects;
 mod sessions;
+mod shortage;
 mod silence;
 mod tools;
 

@@ -124,6 +124,8 @@ pub(crate) struct LispThread {
     pub(crate) refill: AtomicU8,
     /// Cells taken, as of its last refill or shortage.
     pub(crate) taken: AtomicU64,
+    /// The value of `taken` when the thread last got the out-of-memory error.
+    pub(crate) taken_at_error: AtomicU64,
     /// Running time of its steps without raw kernel calls. For the process's own threads only while
     /// the times are measured.
     pub(crate) ran_ns: AtomicU64,
@@ -172,6 +174,12 @@ impl ForeignObject for ThreadObject {
 }
 
 impl LispThread {
+    /// Cells taken since it last got the out-of-memory error.
+    pub(crate) fn taken_since_error(&self) -> u64 {
+        let taken = self.taken.load(Ordering::Relaxed);
+        taken.saturating_sub(self.taken_at_error.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn new(id: u64, session: Arc<LispSession>, thunk: Value, name: Value) -> Self {
         Self {
             id,
@@ -201,6 +209,7 @@ impl LispThread {
             handed_over: UnsafeCell::new(None),
             refill: AtomicU8::new(NOT_ASKED),
             taken: AtomicU64::new(0),
+            taken_at_error: AtomicU64::new(0),
             ran_ns: AtomicU64::new(0),
             outside_ns: AtomicU64::new(0),
             reported_ns: AtomicU64::new(0),

@@ -48,6 +48,8 @@ pub(crate) struct Runner {
     exhausted: u32,
     /// How often in succession a refill failed.
     starved: u32,
+    /// Cells taken when it last waited because the collector was behind.
+    paced: u64,
     /// Whether an out-of-memory error is raised if the current primitive fails once more.
     raises_error: bool,
     /// Whether the error has been raised, and its handler uses the reserve.
@@ -91,6 +93,7 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Resul
         awaits: None,
         exhausted: 0,
         starved: 0,
+        paced: 0,
         raises_error: false,
         error_raised: false,
     };
@@ -212,7 +215,7 @@ impl Runner {
             Exit::Refill(cells) => self.refill(thread, machine, cells),
             Exit::Collect => {
                 let wanted = self.kernel.heap.collection_wanted();
-                if wanted { self.collection_is_due() } else { None }
+                if wanted { self.collection_is_due(machine) } else { None }
             }
             Exit::Park => Some(Step::Park),
             Exit::ParkUntil(ns) => Some(Step::ParkUntil(Deadline::at_ns(ns))),

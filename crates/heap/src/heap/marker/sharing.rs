@@ -1,11 +1,14 @@
-//! How a marker is helped: what goes from one to another, and when.
+//! How a marker is helped: what is passed between markers, and when.
 //!
-//! The *maker* of a collection marks alone for a while. From then on, whenever somebody has nothing to do, who has work leaves half of what
-//! he has found first, for that leads to most. Helpers mark by the same rules, beside each other: an object is scanned by the one whose step set its mark. What is
-//! about ephemerons is the maker's: helpers report those that they have scanned, and the awaited keys that they have marked; he looks at them
-//! when all else is done.
+//! The *maker* of a collection at first marks alone. After that, whenever a marker is without work,
+//! a marker with work offers half of it: the objects that it found first, because these lead to
+//! most others. Helpers mark by the same rules, in parallel: an object is scanned by the marker
+//! whose atomic step set its mark. Only the maker handles ephemerons. Helpers report the ephemerons
+//! that they have scanned, and the awaited keys that they have marked. The maker examines them when
+//! all else is done.
 //!
-//! A list is followed by one marker, from its head: no part of what hangs on nothing else can be found earlier.
+//! A list is followed by one marker, from its head, because its later parts cannot be found in any
+//! other way.
 
 use super::{Company, Marker, Marks, Tally, Work};
 use crate::heap::ephemerons::{Awaited, Seen};
@@ -13,18 +16,19 @@ use crate::heap::pool::{Next, Pool};
 use crate::heap::{Heap, Limits};
 use core::fmt;
 use core::time::Duration;
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Scans that the maker makes alone: some milliseconds. A collection that is over sooner wakes nobody.
+/// Scans that the maker makes alone: some milliseconds. A shorter collection wakes no helper.
 const SCANS_ALONE: usize = 50_000;
 
-/// Objects that change hands at a time, at most.
+/// Maximum number of objects in a packet.
 const PACKET_VALUES: usize = 1024;
 
-/// How long the maker waits for others before it looks at what else there is.
+/// How long the maker waits for others before it checks for other work.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// Work that goes from one marker to another, and what is needed to do it.
+/// Work that is passed from one marker to another, with what is needed to do it.
 #[derive(Debug)]
 pub(crate) struct Packet {
     marks: Arc<Marks>,
@@ -35,14 +39,14 @@ pub(crate) struct Packet {
     work: Work,
 }
 
-/// What helpers have found since the maker asked last.
+/// What helpers have found since the maker's last query.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     tally: Tally,
     seen: Seen,
 }
 
-/// Calls one of those who may help.
+/// Wakes an idle helper.
 type Invite = Box<dyn Fn() + Send + Sync>;
 
 /// The markers of one heap.
@@ -50,8 +54,10 @@ pub(crate) struct Team {
     pool: Pool<Packet, Found>,
     invite: OnceLock<Invite>,
     scans_alone: usize,
-    /// Scans between two looks at whether others want work.
+    /// Scans between two checks whether others need work.
     batch: usize,
+    /// Bytes that helpers have scanned since the maker got their findings.
+    helped_bytes: AtomicUsize,
     pub(crate) faults: crate::heap::faults::Faults,
 }
 
@@ -62,7 +68,7 @@ impl fmt::Debug for Team {
 }
 
 impl Team {
-    /// A maker and so many helpers at a time.
+    /// A maker and helpers.
     pub(crate) fn new(limits: &Limits) -> Self {
         let scans_alone = if limits.torture.is_some() { 0 } else { SCANS_ALONE };
         let batch = limits.shared_every.max(1);
@@ -71,6 +77,7 @@ impl Team {
             invite: OnceLock::new(),
             scans_alone,
             batch,
+            helped_bytes: AtomicUsize::new(0),
             faults: crate::heap::faults::Faults::default(),
         }
     }
@@ -82,7 +89,7 @@ impl Team {
     }
 }
 
-/// What a marker is to others.
+/// The role of a marker in its team.
 #[derive(Debug)]
 pub(super) enum Role {
     Alone,
@@ -91,7 +98,7 @@ pub(super) enum Role {
 }
 
 impl Work {
-    /// A part of it, for somebody else; `None` where there is too little.
+    /// Half of the work, for another marker; `None` if there is too little.
     fn part(&mut self) -> Option<Self> {
         let count = (self.stack.len() / 2).min(PACKET_VALUES);
         let mut part = Self::default();
@@ -107,7 +114,7 @@ impl Work {
 }
 
 impl Marker {
-    /// The same, as the maker of a collection; it is helped if there is a team.
+    /// The same marker as the maker of a collection. It is helped if there is a team.
     pub(crate) fn with_team(mut self, team: Option<&Arc<Team>>) -> Self {
         if let Some(team) = team {
             self.batch = team.batch;
@@ -129,6 +136,14 @@ impl Marker {
         marker
     }
 
+    /// Bytes that helpers have scanned and not reported yet.
+    pub(super) fn helped_bytes(&self) -> usize {
+        match &self.role {
+            Role::Maker { team, .. } => team.helped_bytes.load(Ordering::Relaxed),
+            Role::Alone | Role::Helper(_) => 0,
+        }
+    }
+
     fn packet(&self, work: Work) -> Packet {
         let (marks, awaited) = (Arc::clone(&self.marks), self.ephemerons.awaited());
         let &Self { base, reach, stack_max, .. } = self;
@@ -141,7 +156,7 @@ impl Marker {
         self.work.overflowed.extend(work.overflowed);
     }
 
-    /// Leaves a part of the work to others, if there are any without.
+    /// Offers a part of the work to markers that have none.
     pub(super) fn share(&mut self) {
         let team = match &mut self.role {
             Role::Alone => return,
@@ -169,7 +184,9 @@ impl Marker {
         }
     }
 
-    /// The maker has scanned what it had: whether nobody else is at it, or it has new work; what helpers have found is its own then.
+    /// Called when the maker has no work left. Returns `false` if helpers are still busy. Otherwise
+    /// the maker has either taken a packet, or all is done, and it has taken over what helpers
+    /// found.
     pub(super) fn is_quiet(&mut self) -> bool {
         let Role::Maker { team, .. } = &self.role else { return true };
         if self.company == Company::Alone {
@@ -184,6 +201,7 @@ impl Marker {
             Next::Done(Found { tally, seen }) => {
                 self.company = Company::Alone;
                 self.tally.add(tally);
+                team.helped_bytes.store(0, Ordering::Relaxed);
                 self.tally.helped_bytes += tally.marked_bytes;
                 self.ephemerons.see(seen);
             }
@@ -202,21 +220,22 @@ impl Tally {
 
 impl Drop for Marker {
     fn drop(&mut self) {
-        // A collection that is given up: what is being scanned may be gone as soon as this returns.
+        // If the collection is aborted, objects being scanned may be freed as soon as this returns,
+        // so stop the helpers first.
         if let (Role::Maker { team, .. }, Company::Beside) = (&self.role, self.company) {
             team.pool.give_up();
         }
     }
 }
 
-/// One who helps, until it is dropped: also where it is killed, it leaves what it has not done.
+/// A helper. When it is dropped, even because it is killed, it returns its remaining work.
 struct Helper<'a> {
     team: &'a Team,
     marker: Option<Marker>,
 }
 
 impl Helper<'_> {
-    /// Scans some; whether there is more.
+    /// Scans some objects. Returns whether there are more.
     fn go_on(&mut self) -> bool {
         let Some(marker) = &mut self.marker else { return false };
         self.team.faults.step();
@@ -224,7 +243,10 @@ impl Helper<'_> {
             return false;
         }
         let scans = marker.batch;
+        let before = marker.tally.marked_bytes;
         let has_more = marker.scan_some(scans) == scans || marker.rescan_overflowed();
+        let scanned_bytes = marker.tally.marked_bytes - before;
+        self.team.helped_bytes.fetch_add(scanned_bytes, Ordering::Relaxed);
         if has_more {
             marker.share();
         }
@@ -238,7 +260,8 @@ impl Drop for Helper<'_> {
         let work = core::mem::take(&mut marker.work);
         let rest = (!work.is_empty()).then(|| marker.packet(work));
         let (tally, seen) = (marker.tally, marker.ephemerons.take_seen());
-        // Who is told that all is done has the tables for himself.
+        // The maker that learns that all is done needs exclusive use of the tables, so the marker
+        // is dropped first.
         drop(marker);
         self.team.pool.finish(rest, |found| {
             found.tally.add(tally);
@@ -248,20 +271,22 @@ impl Drop for Helper<'_> {
 }
 
 impl Heap {
-    /// `invite` is called where there is work for one more marker: it has somebody call [`help`](Self::help).
+    /// Sets `invite`, which is called when there is work for one more marker. It makes some thread
+    /// call [`help`](Self::help).
     pub fn invite_by(&self, invite: Invite) {
         if let Some(team) = &self.team {
-            // There is one system a heap.
+            // Each heap has one system, so this is set once.
             let _ = team.invite.set(invite);
         }
     }
 
-    /// Whether somebody could help now.
+    /// Whether a helper would find work now.
     pub fn has_work(&self) -> bool {
         self.team.as_ref().is_some_and(|team| team.pool.has_packets())
     }
 
-    /// Helps to mark, if there is work; whether there was. `between` is called again and again meanwhile, and may unwind.
+    /// Helps to mark if there is work. Returns whether there was. `between` is called repeatedly
+    /// meanwhile, and may unwind.
     pub fn help(&self, mut between: impl FnMut()) -> bool {
         let Some(team) = &self.team else { return false };
         let Some(packet) = team.pool.take() else { return false };

@@ -31,7 +31,7 @@ pub(super) fn while_unmarked<T>(
 ) -> T {
     let heap = std::sync::Arc::clone(&m.heap);
     let mut marks = heap.empty_marks();
-    let mut cycle = heap.begin_cycle(&mut marks, Box::new(|| ()), |marker| {
+    let mut cycle = heap.begin_cycle(&mut marks, Box::new(|_| ()), |marker| {
         marker.note_no_more();
     });
     let result = during(m);

@@ -137,7 +137,7 @@ fn helpers_stop_when_the_maker_gives_up_and_the_next_collection_is_whole() {
     for scans in 0..200 {
         let heap = Arc::clone(&m.heap);
         let mut marks = heap.empty_marks();
-        let mut cycle = heap.begin_cycle(&mut marks, Box::new(|| ()), |marker| {
+        let mut cycle = heap.begin_cycle(&mut marks, Box::new(|_| ()), |marker| {
             marker.note_no_more();
         });
         cycle.mark(&[kept]);

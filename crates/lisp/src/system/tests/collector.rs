@@ -293,6 +293,43 @@ fn caches_of_idle_threads_are_taken_back() {
     });
 }
 
+/// A list, and threads that only allocate. Each keeps some of its vectors.
+fn allocating(threads: usize) -> String {
+    format!(
+        "(define live (let loop ((i 0) (l '())) (if (< i 300000) (loop (+ i 1) (cons (make-vector 6 i) l)) l)))
+         (define ended #f)
+         (define (allocate)
+           (let loop ((i 0) (kept '()))
+             (if (not ended)
+                 (loop (+ i 1) (if (= 0 (remainder i 1000)) '() (cons (make-vector 6 i) kept))))))
+         (define threads (map (lambda (n) (spawn allocate)) (iota {threads})))
+         (gc)
+         'begun"
+    )
+}
+
+#[test]
+fn allocating_threads_are_not_stopped_for_the_whole_marking() {
+    for (count, threads) in [(1, 2), (2, 2), (2, 50)] {
+        within_watchdog(move || {
+            let system = boot(Options { memory_max_bytes: 128 * MIB, ..on(count) });
+            let mut session = system.session();
+            assert_eq!(last(&mut session, &allocating(threads)), "begun");
+            let statistics = || system.kernel.heap.statistics();
+            assert!(system.kernel.heap.collects_beside());
+            let before = statistics();
+            for round in 0..20 {
+                assert_eq!(last(&mut session, "(gc) 'collected"), "collected", "round {round}");
+            }
+            let after = statistics();
+            assert!(after.taken_bytes > before.taken_bytes, "threads allocate meanwhile");
+            assert!(after.collections >= before.collections + 20);
+            assert_eq!(after.stopped, before.stopped, "on {count}, {threads} threads: {after:?}");
+            last(&mut session, "(set! ended #t) (for-each thread-join! threads)");
+        });
+    }
+}
+
 /// What a Rust object saw as it was dropped.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {

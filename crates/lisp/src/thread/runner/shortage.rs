@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   no cells in the cache      the system-call thread, or this one, takes some from the heap
+//!   more than is marked        the thread waits some milliseconds, so that the collector can catch up
 //!   none there, or too few     a collection; if it frees little, another one, or the greediest thread gets an out-of-memory error
 //!   none for its handlers      the thread ends
 //! ```
@@ -11,7 +12,7 @@ use super::Runner;
 use crate::service::CellRequest;
 use crate::thread::lisp_thread::{LispThread, NOT_ASKED, REQUEST_OUT_OF_MEMORY, STARVED};
 use kyocho_heap::heap::cache_size::CELLS_MIN;
-use kyocho_heap::heap::{CellCache, OutOfMemory};
+use kyocho_heap::heap::{CellCache, OutOfMemory, Pace};
 use kyocho_microprocess::{Deadline, Microprocess, Step};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
@@ -25,15 +26,32 @@ const STARVED_MAX: u32 = 100;
 /// The limit for both if the account has a bound, so that only other threads of the same user can
 /// free memory.
 const BOUNDED_TRIES_MAX: u32 = 2;
+/// Cells that the handlers of an out-of-memory error need at most. A thread that has taken more
+/// since the error has continued, and gets another error at the next shortage.
+const HANDLERS_CELLS: u64 = 1024;
+/// Collections that a thread in such a handler waits for. Other threads that got the error may free
+/// memory meanwhile.
+const HANDLING_TRIES_MAX: u32 = 10;
 /// Cells that a thread gets with one request while memory is short.
 const SHORT_CELLS: usize = 64;
+
+/// How threads wait for the collector if they have taken too much: each waits so many nanoseconds for
+/// each so many cells that it takes. No wait at other paces.
+fn paced(pace: Pace) -> Option<(usize, u64)> {
+    match pace {
+        Pace::Ahead | Pace::Even | Pace::Behind => None,
+        Pace::HeldUp => Some((512, 2_000_000)),
+        Pace::Exhausted => Some((SHORT_CELLS, 10_000_000)),
+    }
+}
 
 impl Runner {
     /// Called when the machine has stopped: updates whether the error has been raised, and whether
     /// the machine may use the reserve.
     pub(super) fn note_shortage(&mut self, thread: &LispThread, machine: &mut Machine, exit: Exit) {
-        self.error_raised |=
-            core::mem::take(&mut machine.has_raised_out_of_memory) && self.raises_error;
+        if core::mem::take(&mut machine.has_raised_out_of_memory) && self.raises_error {
+            self.note_error(thread);
+        }
         if exit != Exit::Exhausted {
             self.raises_error = false;
             self.exhausted = 0;
@@ -41,6 +59,19 @@ impl Runner {
             let spends = &mut machine.mutator.spends_reserve;
             *spends = *spends && self.kernel.is_exhausted(thread);
         }
+    }
+
+    /// Notes that the thread has got the out-of-memory error. What it took before does not count any
+    /// more in the search for the greediest thread: its handlers may have freed that.
+    fn note_error(&mut self, thread: &LispThread) {
+        (self.error_raised, self.starved) = (true, 0);
+        let taken = thread.taken.load(Ordering::Relaxed);
+        thread.taken_at_error.store(taken, Ordering::Relaxed);
+    }
+
+    /// Whether the thread has got the error, and has taken no more since than its handlers need.
+    fn is_handling(&self, thread: &LispThread) -> bool {
+        self.error_raised && thread.taken_since_error() < HANDLERS_CELLS
     }
 
     /// Called when a primitive has run out of memory. It is repeated, after a collection if that
@@ -57,7 +88,8 @@ impl Runner {
         thread.taken.store(machine.mutator.taken_cells(), Ordering::Relaxed);
         // While other threads have more, memory may become free when they get the error.
         let is_exhausted = self.kernel.is_exhausted(thread);
-        let raises_now = is_exhausted && self.kernel.is_greediest(thread);
+        let raises_now =
+            is_exhausted && !self.is_handling(thread) && self.kernel.is_greediest(thread);
         let bounded = thread.session.account.is_bounded();
         let tries = if bounded { BOUNDED_TRIES_MAX } else { EXHAUSTED_MAX };
         machine.out_of_memory_is_final = self.exhausted >= tries || raises_now;
@@ -86,12 +118,29 @@ impl Runner {
     }
 
     /// Handles a collection that is due: it runs concurrently, or the step ends to wait for it.
-    pub(super) fn collection_is_due(&mut self) -> Option<Step> {
+    pub(super) fn collection_is_due(&mut self, machine: &Machine) -> Option<Step> {
         if !self.kernel.heap.collects_beside() {
             return Some(self.after_collection());
         }
         self.kernel.collector.request_soon();
-        None
+        self.keep_pace(machine)
+    }
+
+    /// Slows the thread down if threads allocate faster than the collector marks. All threads wait in
+    /// proportion to what they take, so one that takes little hardly waits.
+    fn keep_pace(&mut self, machine: &Machine) -> Option<Step> {
+        let pace = self.kernel.heap.pace();
+        if pace < Pace::Behind {
+            return None;
+        }
+        self.kernel.collector.hasten();
+        let (cells, wait_ns) = paced(pace)?;
+        let taken = machine.mutator.taken_cells();
+        if taken - self.paced < cells as u64 {
+            return None;
+        }
+        self.paced = taken;
+        Some(Step::ParkUntil(Deadline::at_ns(monotonic_ns() + wait_ns)))
     }
 
     /// Ends the step until a collection has ended.
@@ -128,11 +177,15 @@ impl Runner {
         machine: &mut Machine,
         cells: usize,
     ) -> Option<Step> {
+        let is_beside = self.kernel.heap.collects_beside();
         if self.kernel.heap.collection_wanted()
             && !self.collected
-            && let Some(step) = self.collection_is_due()
+            && let Some(step) = self.collection_is_due(machine)
         {
-            self.collected = true;
+            self.collected = !is_beside;
+            return Some(step);
+        }
+        if let Some(step) = self.keep_pace(machine) {
             return Some(step);
         }
         let kernel = &self.kernel;
@@ -157,6 +210,9 @@ impl Runner {
         } else {
             self.error_raised = false;
         }
+        if let Some((paced_cells, _)) = paced(kernel.heap.pace()) {
+            want = want.min(cells.max(paced_cells));
+        }
         machine.mutator.set_want(want.max(CELLS_MIN));
         let words = machine.mutator.cells.words();
         let ask = CellRequest { need: cells, want };
@@ -178,8 +234,8 @@ impl Runner {
     }
 
     /// Called when no cells were available. After another collection the thread tries again: once
-    /// if it is the greediest, otherwise for as long as the greediest may take to end. The error is
-    /// raised once. If its handlers run out of memory too, the thread ends.
+    /// if it is the greediest, otherwise for as long as the greediest may take to end. Then it gets
+    /// the error. If its handlers run out of memory too, the thread ends.
     fn after_out_of_memory(
         &mut self,
         thread: &Arc<LispThread>,
@@ -190,6 +246,7 @@ impl Runner {
         }
         self.starved += 1;
         let tries = match thread.session.account.is_bounded() {
+            _ if self.kernel.is_greediest(thread) && self.is_handling(thread) => HANDLING_TRIES_MAX,
             _ if self.kernel.is_greediest(thread) => 1,
             true => BOUNDED_TRIES_MAX,
             false => STARVED_MAX,
@@ -197,8 +254,9 @@ impl Runner {
         if self.starved <= tries {
             return Some(self.after_collection());
         }
-        self.starved = 0;
-        if core::mem::replace(&mut self.error_raised, true) {
+        let is_handling = self.is_handling(thread);
+        self.note_error(thread);
+        if is_handling {
             machine.finish_as(self.kernel.out_of_memory);
             return Some(self.end(thread, machine, Exit::Uncaught));
         }

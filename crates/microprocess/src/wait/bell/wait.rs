@@ -97,7 +97,7 @@ impl Ranking for Wait<'_> {
 /// ```
 /// # use kyocho_microprocess::bell::{Peer, Post, Words};
 /// # fn keep(words: &Words<'_>, peer: &Peer) {
-/// let waited = Post::keep(words, peer, |post: &Post<'_>| post.wait(0, 0));
+/// let waited = Post::keep(words, peer, |post| post.wait(0, 0));
 /// # }
 /// ```
 ///
