@@ -363,8 +363,9 @@ impl Runtime {
             *place = Some(catch_unwind(AssertUnwindSafe(main)));
             local::end(schedule::current());
             instruments::release(shared);
-            // Never left: with events unmasked, it could be preempted between the end of the run and its
-            // own. It would be abandoned there, with its kernel thread and this run's shared part.
+            // Never left: with events unmasked, it could be preempted between the end of the run
+            // and its own. It would be abandoned there, with its kernel thread and this run's
+            // shared part.
             let _until_it_is_gone = schedule::mask();
             shared.end(outcome::FINISHED);
         };

@@ -1,8 +1,8 @@
 //! Want of spare kernel threads while the maker waits for the allocator, whose lock a preempted
 //! microprocess holds.
 //!
-//! The allocator of this program is one lock around the system's, so whoever allocates waits for whoever
-//! holds it, the maker too.
+//! The allocator of this program is one lock around the system's, so whoever allocates waits for
+//! whoever holds it, the maker too.
 #![expect(unsafe_code, reason = "an allocator")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 

@@ -1,8 +1,8 @@
 //! The maker: a kernel thread that makes the others ahead of need.
 //!
 //! Whoever needs one cannot make it: the sentinel's would be of its own low class, and who has events masked must not allocate.
-//! It allocates to make one, so it may wait for a microprocess that was preempted inside the allocator: nobody depends on it for
-//! that one to go on (see [`pool`](crate::processor::pool)).
+//! It allocates to make one, so it may wait for a microprocess that was preempted inside the
+//! allocator: nobody depends on it for that one to go on (see [`pool`](crate::processor::pool)).
 //!
 //! The maker keeps some waiting, more after a time when many were needed at once, and dismisses what is not needed for long. It also gives
 //! the stacks of free slots back to the host that nobody has needed for long.

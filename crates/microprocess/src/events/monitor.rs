@@ -69,8 +69,8 @@ impl Calls {
     }
 }
 
-/// Looks in a row that find the holder asleep and no spare for its processor, before the reserve gets it:
-/// the maker needs some 50 µs for a spare.
+/// Looks in a row that find the holder asleep and no spare for its processor, before the reserve
+/// gets it: the maker needs some 50 µs for a spare.
 const WITHOUT_SPARE_MAX: u32 = 4;
 
 /// What the monitor remembers of one virtual processor.
@@ -143,8 +143,8 @@ impl Watch {
         Decision { tell, interrupt: patience_over, look_ns }
     }
 
-    /// Takes `vp` from its holder if that sleeps; whether it did. Where the maker makes no spare, the
-    /// reserve gets it.
+    /// Takes `vp` from its holder if that sleeps; whether it did. Where the maker makes no spare,
+    /// the reserve gets it.
     fn take(&mut self, vp: &'static Vp) -> bool {
         let look = take_from_sleeper(vp);
         self.without_spare = if look == Look::NoSpare { self.without_spare + 1 } else { 0 };

@@ -74,7 +74,8 @@ mod tests {
 
     type Run = JoinHandle<Result<(), Deadlock>>;
 
-    /// Runs `wait` as the only microprocess. Returns once that is parked, and its virtual processor idle.
+    /// Runs `wait` as the only microprocess. Returns once that is parked, and its virtual processor
+    /// idle.
     fn run_until_parked(wait: impl FnOnce() + Send + 'static) -> (Microprocess, Run) {
         let (tell, told) = mpsc::channel();
         let run = thread::spawn(move || {

@@ -47,7 +47,8 @@ pub(crate) fn of(shared: &'static Shared) -> &'static Configuration {
     made
 }
 
-/// The run of `shared` has ended. Where it did so in the middle of a change, whoever has `shared` next gets another configuration.
+/// The run of `shared` has ended. Where it did so in the middle of a change, whoever has `shared`
+/// next gets another configuration.
 pub(crate) fn leave(shared: &'static Shared) {
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|known| !ptr::eq(known.of, shared) || known.changing.load(Ordering::SeqCst) == 0);

@@ -3,13 +3,13 @@
 //!
 //! A preempted microprocess waits in its signal handler, with whatever lock it holds. If that is a lock of
 //! the allocator, each kernel thread that allocates from the same arena waits for the microprocess. One of
-//! them can be the maker, so no spare kernel thread comes; the [pool](crate::processor::pool)'s reserve
-//! then hands a virtual processor whose holder sleeps to the microprocess. So all go on in any case, but
-//! late.
+//! them can be the maker, so no spare kernel thread comes; the [pool](crate::processor::pool)'s
+//! reserve then hands a virtual processor whose holder sleeps to the microprocess. So all go on in
+//! any case, but late.
 //!
 //! Calls of the C library are short, so the preemption is put off to the monitor's next look. A call that
-//! computes for long is preempted all the same, after [`PUT_OFFS_MAX`] looks in a row. Nothing is put off
-//! for locks of an allocator elsewhere, in the program or in another library.
+//! computes for long is preempted all the same, after [`PUT_OFFS_MAX`] looks in a row. Nothing is
+//! put off for locks of an allocator elsewhere, in the program or in another library.
 
 use std::fs;
 use std::sync::OnceLock;

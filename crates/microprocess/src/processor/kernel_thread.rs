@@ -321,14 +321,15 @@ impl KernelThread {
         self.turn.run();
     }
 
-    /// Gives `vp`, which nobody holds, to this thread, the reserve of a pool that was taken from there.
+    /// Gives `vp`, which nobody holds, to this thread, the reserve of a pool that was taken from
+    /// there.
     pub(crate) fn give_to_reserve(&'static self, vp: &'static Vp) {
         self.stands_in.set(true);
         self.give(vp);
     }
 
-    /// Whether it has the processor that it was given as a reserve; it has not from here on. This is the
-    /// calling thread.
+    /// Whether it has the processor that it was given as a reserve; it has not from here on. This
+    /// is the calling thread.
     pub(crate) fn takes_duty(&self) -> bool {
         self.stands_in.replace(false)
     }

@@ -4,15 +4,16 @@
 //! in the middle, and nobody shall wait for it. The most recent thread is taken first: its stack is warm.
 //!
 //! # The reserve
-//! Beside the stack, the pool keeps one thread that runs no microprocess, the *reserve*. It is for the
-//! case that the holder sleeps, the stack is empty, and the maker makes nothing. The maker may then wait
-//! for a lock of the allocator that a microprocess of this virtual processor holds, preempted in the
-//! middle. That microprocess has a kernel thread of its own, so it needs no spare, but somebody must hand
-//! it the virtual processor. The reserve does (see [`dispatch`](crate::thread::dispatch)) and comes back
-//! here: it cannot be used up, as it never runs what may sleep.
+//! Beside the stack, the pool keeps one thread that runs no microprocess, the *reserve*. It is for
+//! the case that the holder sleeps, the stack is empty, and the maker makes nothing. The maker may
+//! then wait for a lock of the allocator that a microprocess of this virtual processor holds,
+//! preempted in the middle. That microprocess has a kernel thread of its own, so it needs no spare,
+//! but somebody must hand it the virtual processor. The reserve does (see
+//! [`dispatch`](crate::thread::dispatch)) and comes back here: it cannot be used up, as it never
+//! runs what may sleep.
 //!
-//! **Invariant:** a thread comes to the stack only after one has come to the reserve. A preemption takes a
-//! thread from the stack. So whoever is preempted leaves a reserve behind, here or on duty.
+//! **Invariant:** a thread comes to the stack only after one has come to the reserve. A preemption
+//! takes a thread from the stack. So whoever is preempted leaves a reserve behind, here or on duty.
 #![expect(unsafe_code, reason = "packs a pointer and a tag into one word")]
 
 use core::ptr;

@@ -302,8 +302,8 @@ impl ReadyQueue {
         Some(record)
     }
 
-    /// Takes one that is bound to a kernel thread, out of turn. Walks all that are runnable, or, where a
-    /// user scheduler decides, all records.
+    /// Takes one that is bound to a kernel thread, out of turn. Walks all that are runnable, or,
+    /// where a user scheduler decides, all records.
     pub(crate) fn take_bound(&self) -> Option<&'static Record> {
         let is_bound = |record: &'static Record| record.bound.get().is_some();
         if !self.has_user() {

@@ -280,7 +280,8 @@ impl Record {
     }
 
     /// Makes the record of a free slot that of a new microprocess. A message for the last user may
-    /// still be in an inbox: `remote` and its link stay as they are, and the message follows the home.
+    /// still be in an inbox: `remote` and its link stay as they are, and the message follows the
+    /// home.
     #[inline]
     pub(crate) fn renew(&self, home: &'static Vp, id: u64, level: u8, context: Context) {
         let set_home = || self.home.begin_at(home);

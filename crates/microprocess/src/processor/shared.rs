@@ -48,10 +48,10 @@ pub(crate) struct Options {
     pub(crate) concurrency: usize,
 }
 
-/// What the virtual processors of one runtime share. Lives for ever: handles and records may refer to it
-/// and to its virtual processors long after its run. A later run of the same kind gets it, if the
-/// earlier one left nothing that may come back. So a process has as many of a kind as ran side by side,
-/// and one more for each run that left something.
+/// What the virtual processors of one runtime share. Lives for ever: handles and records may refer
+/// to it and to its virtual processors long after its run. A later run of the same kind gets it, if
+/// the earlier one left nothing that may come back. So a process has as many of a kind as ran side
+/// by side, and one more for each run that left something.
 pub(crate) struct Shared {
     vps: Vec<&'static Vp>,
     pub(crate) monitor: MonitorRequests,
@@ -87,7 +87,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A runtime with `count` virtual processors, not yet running: one that has ended, or a new one.
+    /// A runtime with `count` virtual processors, not yet running: one that has ended, or a new
+    /// one.
     ///
     /// `cpus` are those its virtual processors are pinned to, in turn; none when it is empty.
     pub(crate) fn take(
@@ -152,8 +153,8 @@ impl Shared {
 
     /// Makes it as it was at first. Its run has ended, and left nothing.
     ///
-    /// `idle_changes` goes on: a look for deadlocks that began in the former run must not take one moment
-    /// of the former run and one of the next for the same.
+    /// `idle_changes` goes on: a look for deadlocks that began in the former run must not take one
+    /// moment of the former run and one of the next for the same.
     fn renew(&'static self) {
         self.vps.iter().for_each(|vp| vp.renew());
         self.monitor.renew();
@@ -173,8 +174,9 @@ impl Shared {
     /// Lets another run have the shared part of this one, which has stopped and left `threads_left`
     /// kernel threads that carry microprocesses.
     ///
-    /// It is never used again if something can come back to it: a kernel thread, which would be taken for
-    /// one of the next run, or a promise of a wake from outside, which would be counted there.
+    /// It is never used again if something can come back to it: a kernel thread, which would be
+    /// taken for one of the next run, or a promise of a wake from outside, which would be counted
+    /// there.
     pub(crate) fn put_back(&'static self, threads_left: usize) {
         let may_come_back = threads_left != 0
             || self.in_kernel.load(Ordering::SeqCst) != 0
@@ -318,8 +320,9 @@ impl Shared {
 
     /// Ends the run if nothing runs, nothing is under way, and nobody is left to change that.
     ///
-    /// Virtual processors are looked at one after the other. One that was not looked at yet may wake one
-    /// that was, and be idle when its turn comes; then it has advanced `idle_changes` in between.
+    /// Virtual processors are looked at one after the other. One that was not looked at yet may
+    /// wake one that was, and be idle when its turn comes; then it has advanced `idle_changes` in
+    /// between.
     pub(crate) fn detect_deadlock(&'static self) {
         let before = self.idle_changes.load(Ordering::SeqCst);
         let nothing_comes = self.in_kernel.load(Ordering::SeqCst) == 0
@@ -444,8 +447,8 @@ fn has_no_looker(vp: &Vp) -> bool {
 static RUNTIMES: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
 /// Shared parts of runs that have ended, for the next runs.
 static ENDED: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
-/// Those that something may come back to: they are never used again. A tool that looks for lost memory
-/// finds them here.
+/// Those that something may come back to: they are never used again. A tool that looks for lost
+/// memory finds them here.
 static LEFT: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -84,8 +84,8 @@ pub(crate) fn take_from_sleeper(vp: &'static Vp) -> Look {
     Look::Taken
 }
 
-/// Hands `vp` to the reserve of its pool if its holder sleeps, and no spare thread came for it: the maker
-/// may wait for a lock that a preempted microprocess holds. Whether it did. By the monitor.
+/// Hands `vp` to the reserve of its pool if its holder sleeps, and no spare thread came for it: the
+/// maker may wait for a lock that a preempted microprocess holds. Whether it did. By the monitor.
 pub(crate) fn take_for_reserve(vp: &'static Vp) -> bool {
     let heir = exclusively(&vp.taking, || {
         let reserve = vp.pool.take_reserve()?;

@@ -191,11 +191,11 @@ impl Vp {
         self.cpu.store(cpu, Ordering::Relaxed);
     }
 
-    /// Makes it as it was at first, for the next run. It has stopped and nobody holds it; its inbox is
-    /// closed until the end of this.
+    /// Makes it as it was at first, for the next run. It has stopped and nobody holds it; its inbox
+    /// is closed until the end of this.
     ///
-    /// Kernel threads of no run may still have a reference to it, and tell it something at any time.
-    /// A bit of `attention` that comes so late makes the next holder look in vain.
+    /// Kernel threads of no run may still have a reference to it, and tell it something at any
+    /// time. A bit of `attention` that comes so late makes the next holder look in vain.
     pub(crate) fn renew(&'static self) {
         // SAFETY: no holder is there.
         unsafe { Masked::assume(self) }.own().renew();
@@ -315,8 +315,8 @@ impl Vp {
         }
     }
 
-    /// Takes no more messages: it has stopped. What is left is for microprocesses that have ended with
-    /// their run, or that have their slots from one and another home.
+    /// Takes no more messages: it has stopped. What is left is for microprocesses that have ended
+    /// with their run, or that have their slots from one and another home.
     pub(crate) fn close_inbox(&self) {
         self.inbox.close(forward);
     }

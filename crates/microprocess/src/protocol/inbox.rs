@@ -11,9 +11,9 @@
 //! become another microprocess's, with another home.
 //!
 //! **Invariant:** the `LINKED` bit of a record is set exactly while there is a [`Link`] to it, or
-//! while it is in an inbox. `next` is the owner's of that meanwhile. Nobody but the owner of the link
-//! can clear the bit, and a link that is dropped clears it. So a record never keeps the bit when its
-//! last message is gone: the next user of the slot can be posted to.
+//! while it is in an inbox. `next` is the owner's of that meanwhile. Nobody but the owner of the
+//! link can clear the bit, and a link that is dropped clears it. So a record never keeps the bit
+//! when its last message is gone: the next user of the slot can be posted to.
 //!
 //! (`tests/models/inbox.rs` runs this file in every order.)
 #![expect(unsafe_code, reason = "follows pointers to records, which live for ever")]
@@ -67,17 +67,17 @@ impl<R: Posted> Drop for Link<R> {
     }
 }
 
-/// Adds `bits` to what is asked of `record`. The caller gets the link if there was none: it goes into
-/// the inbox of the record's home.
+/// Adds `bits` to what is asked of `record`. The caller gets the link if there was none: it goes
+/// into the inbox of the record's home.
 #[inline]
 pub(crate) fn ask<R: Posted>(record: &'static R, bits: u32) -> Option<Link<R>> {
     let was_linked = record.bits().fetch_or(bits | LINKED, Ordering::AcqRel) & LINKED != 0;
     if was_linked { None } else { Some(Link(record)) }
 }
 
-/// Answers `link`, whose inbox is closed: the run of whoever was asked has ended. `home_is_closed` tells
-/// whether the same holds for the record's home, which may be another one by now. If it does not, what
-/// was asked is asked again: some of it may be for the next user of the slot.
+/// Answers `link`, whose inbox is closed: the run of whoever was asked has ended. `home_is_closed`
+/// tells whether the same holds for the record's home, which may be another one by now. If it does
+/// not, what was asked is asked again: some of it may be for the next user of the slot.
 ///
 /// The next user is asked after its home was opened, and the answer shows what was asked before. So
 /// whatever is dropped here was asked of a microprocess of an ended run.

@@ -53,7 +53,8 @@ pub(super) fn set_slices(shared: &'static Shared, slice_ns: u64) {
 /// Puts the main microprocess into the first virtual processor's run queue, before anything runs.
 #[expect(unsafe_code, reason = "stands for a holder that is not there yet")]
 ///
-/// `body` is small: it lies in the slot, so nothing is freed when it has returned, with events masked.
+/// `body` is small: it lies in the slot, so nothing is freed when it has returned, with events
+/// masked.
 pub(super) fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
     // SAFETY: nothing runs yet.
     let vp = unsafe { Masked::assume(shared.vps()[0]) };
@@ -128,8 +129,8 @@ pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) ->
 /// How long a virtual processor gets to stop by itself.
 const STOP_PATIENCE_NS: u64 = 1_000_000;
 
-/// Stops the virtual processors, joins the kernel threads and takes all slots back. Returns how many
-/// kernel threads are left: they carry microprocesses of this run, and sleep for ever.
+/// Stops the virtual processors, joins the kernel threads and takes all slots back. Returns how
+/// many kernel threads are left: they carry microprocesses of this run, and sleep for ever.
 pub(super) fn stop(shared: &'static Shared, watchers: Watchers) -> usize {
     shared.stopping.store(true, Ordering::SeqCst);
     shared.monitor.poke();

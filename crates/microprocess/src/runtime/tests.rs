@@ -141,8 +141,8 @@ fn a_promise_of_an_ended_run_is_none_of_the_next() {
     assert_eq!(short_run(&runtime), parts_after);
 }
 
-/// Parks as many as may take the slot of `former`, and has a kernel thread end the waits. Whether one of
-/// them had that slot.
+/// Parks as many as may take the slot of `former`, and has a kernel thread end the waits. Whether
+/// one of them had that slot.
 fn wake_the_next_user(former: &'static Record) -> bool {
     const SLOTS: usize = 100;
     let sleepers: Vec<_> = (0..SLOTS).map(|_| spawn(park)).collect();

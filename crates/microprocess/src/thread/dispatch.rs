@@ -48,11 +48,12 @@ pub(crate) fn run(thread: &'static KernelThread) {
 /// How often the reserve looks for what it may hand its processor to.
 const STAND_IN_NS: u64 = 200_000;
 
-/// Holds the processor as the reserve of the pool: runs no microprocess. Hands the processor to one that
-/// has a kernel thread, or to a spare thread, and returns the pool to wait in; `None` when the runtime has
-/// stopped.
+/// Holds the processor as the reserve of the pool: runs no microprocess. Hands the processor to one
+/// that has a kernel thread, or to a spare thread, and returns the pool to wait in; `None` when the
+/// runtime has stopped.
 ///
-/// Nothing wakes it for what becomes runnable: it looks. Its processor would stand still without it.
+/// Nothing wakes it for what becomes runnable: it looks. Its processor would stand still without
+/// it.
 #[cold]
 fn stand_in(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> {
     let pool = &vp.vp().pool;

@@ -1,5 +1,5 @@
-//! A virtual processor stops while a message to it is on its way. The slot of the microprocess goes to
-//! another run, where its next user is asked something: that arrives.
+//! A virtual processor stops while a message to it is on its way. The slot of the microprocess goes
+//! to another run, where its next user is asked something: that arrives.
 
 use loom::thread::spawn;
 
@@ -119,7 +119,8 @@ impl World {
     }
 }
 
-/// A message comes late. Meanwhile the run ends, and the slot is another microprocess's at `new_home`.
+/// A message comes late. Meanwhile the run ends, and the slot is another microprocess's at
+/// `new_home`.
 fn late_message(new_home: u32, way: Way) {
     explore(None, move || {
         let world = World::new(way);

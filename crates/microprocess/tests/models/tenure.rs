@@ -113,8 +113,9 @@ fn renewals_whose_orderings_are_forgotten_are_caught() {
     });
 }
 
-/// The microprocess has finished in a former run with the same virtual processors. Its handle gives the
-/// slot back, and another run takes it, while the run that has those virtual processors now ends.
+/// The microprocess has finished in a former run with the same virtual processors. Its handle gives
+/// the slot back, and another run takes it, while the run that has those virtual processors now
+/// ends.
 fn given_back_beside_a_walk(renew: fn(&Record)) {
     explore(None, move || {
         let record = Record::of_the_old_run(FINISHED);

@@ -51,9 +51,9 @@ impl Record {
 
     /// Leaves a message for the holder of its home. Call as the holder of `vp`, with events masked.
     ///
-    /// If it is parked and its home idle, it moves to `vp` instead: see [`ClaimedIdle`]. The link makes
-    /// the caller the only one that moves it. The link alone does not keep its home from waking it, by
-    /// its timer or at the word of another microprocess there.
+    /// If it is parked and its home idle, it moves to `vp` instead: see [`ClaimedIdle`]. The link
+    /// makes the caller the only one that moves it. The link alone does not keep its home from
+    /// waking it, by its timer or at the word of another microprocess there.
     pub(crate) fn post_from(&'static self, vp: Masked<'_>, bits: u32) {
         let Some(link) = inbox::ask(self, bits) else { return };
         if self.moves_to(vp) {
