@@ -1,4 +1,4 @@
-# `make run` and `make test` are all a newcomer needs; each does its own set-up.
+# A newcomer needs only `make run` and `make test`. Each installs missing tools first.
 .PHONY: run test bench mips setup install dist ci clean
 
 run: setup
@@ -10,7 +10,7 @@ test: setup
 bench: setup
 	@bench/run
 
-# Paper 0's original, on a MIPS Linux in an emulator: builds a kernel, tests, measures.
+# Paper 0's original method on a MIPS Linux in an emulator: builds a kernel, tests it, measures.
 mips:
 	@kernel/mips/run
 
@@ -20,7 +20,7 @@ setup:
 install: setup
 	@scripts/install "$${PREFIX:-/usr/local}"
 
-# What users are given, in target/dist: a tarball and a Debian package.
+# Builds a tarball and a Debian package for users, in target/dist.
 dist: setup
 	@scripts/dist
 
