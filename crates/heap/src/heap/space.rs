@@ -229,23 +229,7 @@ impl Space {
             self.note_fresh(run);
             return Some(run);
         }
-        loop {
-            let part_used = || {
-                let block = self.recyclable.pop()?;
-                self.poisoned.taken(block);
-                Some((block, 0))
-            };
-            let Some((block, line)) = self.cursor.take().or_else(part_used) else {
-                if self.free.is_empty() && self.sweep_some() {
-                    continue;
-                }
-                let run = self.take_blocks(1, BlockState::Small);
-                if run.is_none() && !self.recyclable.is_empty() {
-                    // The search for a free block has found part-used ones.
-                    continue;
-                }
-                return run;
-            };
+        while let Some((block, line)) = self.next_part_used() {
             if let Some(lines) = self.marks.free_lines(block, line) {
                 self.cursor = Some((block, lines.end));
                 let start = self.base() + block * BLOCK_BYTES;
@@ -255,6 +239,24 @@ impl Space {
                 return Some(run);
             }
         }
+        let run = self.take_blocks(1, BlockState::Small);
+        if run.is_none() && !self.recyclable.is_empty() {
+            // The search for a free block has swept, and found part-used ones.
+            return self.next_run();
+        }
+        run
+    }
+
+    /// The next part-used block, and the line from where it may be cut. Sweeps if nothing is known to
+    /// be free.
+    fn next_part_used(&mut self) -> Option<(usize, usize)> {
+        if let Some(at) = self.cursor.take() {
+            return Some(at);
+        }
+        while self.recyclable.is_empty() && self.free.is_empty() && self.sweep_some() {}
+        let block = self.recyclable.pop()?;
+        self.poisoned.taken(block);
+        Some((block, 0))
     }
 
     /// Memory for an object that is longer than its cache's runs but not large.
