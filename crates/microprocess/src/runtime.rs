@@ -333,6 +333,20 @@ impl Runtime {
         F: FnOnce() -> T + Send,
         T: Send,
     {
+        let (mut main, mut result) = (Some(main), None);
+        self.run_main(&mut || {
+            let main = main.take().expect("main runs once");
+            result = Some(catch_unwind(AssertUnwindSafe(main)));
+        })?;
+        match result {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(panic)) => resume_unwind(panic),
+            None => unreachable!("main stores its result before it ends the run"),
+        }
+    }
+
+    /// [`run`](Self::run) without its types, so that it is compiled once.
+    fn run_main(&self, main: &mut (dyn FnMut() + Send)) -> Result<(), Deadlock> {
         assert!(
             !fork::is_orphaned(),
             "a process that was forked while a runtime ran cannot start one: call exec first"
@@ -356,11 +370,8 @@ impl Runtime {
         if let Some(factory) = &self.scheduler {
             install_schedulers(shared, factory);
         }
-        let (mut main, mut result) = (Some(main), None);
-        let (main, place) = (&mut main, &mut result);
         let body = move || {
-            let main = main.take().expect("main runs once");
-            *place = Some(catch_unwind(AssertUnwindSafe(main)));
+            main();
             local::end(schedule::current());
             instruments::release(shared);
             // Never left: with events unmasked, it could be preempted between the end of the run
@@ -392,12 +403,7 @@ impl Runtime {
         trace::write_file();
         let threads_left = stop(shared, watchers);
         shared.put_back(threads_left);
-        match (deadlock, result) {
-            (Some(deadlock), _) => Err(deadlock),
-            (None, Some(Ok(value))) => Ok(value),
-            (None, Some(Err(panic))) => resume_unwind(panic),
-            (None, None) => unreachable!("main stores its result before it ends the run"),
-        }
+        deadlock.map_or(Ok(()), Err)
     }
 }
 
