@@ -87,7 +87,9 @@ pub(super) fn is_early(why: &io::Error) -> bool {
     matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// Waits for a complete letter until a deadline, and calls `meanwhile` every `slice`.
+/// Waits for a complete letter until a deadline, and calls `meanwhile` every `slice`. If `meanwhile`
+/// fails, a letter that has arrived by then is still returned: a peer that refuses this node ends
+/// soon after, and the refusal says more than its end.
 pub(super) fn read_until<E: From<io::Error>>(
     stream: &mut TcpStream,
     until: Instant,
@@ -96,7 +98,9 @@ pub(super) fn read_until<E: From<io::Error>>(
 ) -> Result<Letter, E> {
     let mut reading = Reading::default();
     loop {
-        meanwhile()?;
+        if let Err(why) = meanwhile() {
+            return arrived(&mut reading, stream)?.ok_or(why);
+        }
         let left = until.saturating_duration_since(Instant::now());
         let limit = left.min(slice).max(Duration::from_millis(1));
         stream.set_read_timeout(Some(limit))?;
@@ -108,5 +112,48 @@ pub(super) fn read_until<E: From<io::Error>>(
             Ok(None) if left.is_zero() => return Err(E::from(io::ErrorKind::TimedOut.into())),
             Ok(None) => {}
         }
+    }
+}
+
+/// The letter, if all of it has arrived.
+fn arrived(reading: &mut Reading, stream: &mut TcpStream) -> io::Result<Option<Letter>> {
+    stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+    loop {
+        match reading.read(stream) {
+            Ok(None) => {}
+            Ok(letter) => return Ok(letter),
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_refusal_that_has_arrived_is_read_though_its_sender_has_ended() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        let hello = Hello {
+            magic: *b"KYODSM",
+            version: 1,
+            rank: 0,
+            nodes: 2,
+            layout: [0; 4],
+            number: [0; 32],
+        };
+        write(&mut sender, &Letter::Refused(Refusal::Layout, hello)).unwrap();
+        drop(sender);
+        let until = Instant::now() + Duration::from_secs(60);
+        let mut read = || {
+            let ended = || Err(io::Error::from(io::ErrorKind::NotConnected));
+            read_until::<io::Error>(&mut stream, until, Duration::from_secs(1), ended)
+        };
+        let letter = read();
+        assert!(matches!(letter, Ok(Letter::Refused(Refusal::Layout, _))), "{letter:?}");
+        assert_eq!(read().unwrap_err().kind(), io::ErrorKind::NotConnected, "no second letter");
     }
 }
