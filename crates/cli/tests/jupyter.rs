@@ -55,11 +55,11 @@ fn what_is_no_connection_file_is_told() {
         format!(r#"{{"transport":"ipc",{ports},"signature_scheme":"hmac-sha256"}}"#),
     )
     .unwrap();
-    assert!(run().contains("transport ipc: there is tcp alone"));
+    assert!(run().contains("transport ipc is not supported: use tcp"));
     std::fs::write(
         &file,
         format!(r#"{{"transport":"tcp",{ports},"signature_scheme":"hmac-md5"}}"#),
     )
     .unwrap();
-    assert!(run().contains("signature scheme hmac-md5: there is hmac-sha256 alone"));
+    assert!(run().contains("signature scheme hmac-md5 is not supported: use hmac-sha256"));
 }

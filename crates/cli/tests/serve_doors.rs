@@ -369,7 +369,7 @@ fn what_an_editor_has_waiting_is_charged_to_its_user() {
         }
     }
     let _ = editor.read_to_string(&mut refused);
-    assert!(refused.contains("what waits for ada may take 2097152 bytes"), "{refused}");
+    assert!(refused.contains("pending requests of ada may take 2097152 bytes"), "{refused}");
     // With the end of the connection all memory is released.
     let mut client = connect(&server);
     client.line();

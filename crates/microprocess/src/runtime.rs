@@ -389,7 +389,7 @@ impl Runtime {
         if let Err(errno) = start_threads(shared, &mut watchers) {
             stop(shared, watchers);
             shared.keep();
-            panic!("no kernel threads to start with: {errno}");
+            panic!("no kernel threads to start a runtime: {errno}");
         }
         let serving = self
             .control

@@ -254,7 +254,7 @@ fn connected(m: &mut Mutator, address: &SockAddr) -> io::Result<Socket> {
         result => result?,
     }
     if leads_to_forbidden_address(m, &socket)? {
-        let reason = "a session of this server does not enter it";
+        let reason = "a session of this server may not connect to it";
         return Err(io::Error::new(ErrorKind::PermissionDenied, reason));
     }
     socket.set_nonblocking(false)?;
