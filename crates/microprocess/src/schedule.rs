@@ -248,11 +248,14 @@ fn continue_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Reco
     }
     vp.queue().push(me, Arrival::Unblocked);
     switch_away(vp, me);
+    held_now().expect("a resumed microprocess has a virtual processor")
+}
+
+/// The virtual processor that the calling kernel thread holds, with events masked. Another thread
+/// that took it for asleep a moment ago may be about to withdraw its claim.
+pub(crate) fn held_now() -> Option<&'static Vp> {
     let thread = KernelThread::current();
-    thread
-        .held()
-        .or_else(|| thread.settle_claim())
-        .expect("a resumed microprocess has a virtual processor")
+    thread.held().or_else(|| thread.settle_claim())
 }
 
 /// Sleeps until the microprocess bound to `thread` gets a virtual processor; for ever if the
@@ -285,13 +288,12 @@ pub(crate) fn attend() {
         if me.orders.is_any() {
             kill_point::act_on_orders(vp, me);
         }
-        let vp =
-            KernelThread::current().held().expect("a resumed microprocess has a virtual processor");
+        let vp = held_now().expect("a resumed microprocess has a virtual processor");
         // SAFETY: held as just found, with events masked.
         let vp = unsafe { Masked::assume(vp) };
         reconsider(vp, me, bits);
         let thread = KernelThread::current();
-        let vp = thread.held();
+        let vp = held_now();
         thread.unmask();
         if vp.is_none_or(|vp| !vp.wants_more()) {
             return;

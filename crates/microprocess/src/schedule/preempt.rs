@@ -33,7 +33,7 @@ use crate::processor::trace::What;
 use crate::processor::vp::{self, Masked, Vp, attention};
 use crate::schedule::fork;
 use crate::schedule::in_place::{abandon_in_place, stop_in_place, try_suspend_in_place};
-use crate::schedule::queue_up;
+use crate::schedule::{held_now, queue_up};
 
 /// Installs the signal handlers, once in the life of the process.
 pub(crate) fn install() {
@@ -131,7 +131,7 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
                 reconsider(vp, me, vp::slice(bits));
             }
         }
-        let vp = thread.held();
+        let vp = held_now();
         thread.unmask();
         if vp.is_none_or(|vp| !vp.wants_more()) {
             return;

@@ -127,13 +127,17 @@ impl Runner {
     }
 
     /// Slows the thread down if threads allocate faster than the collector marks. All threads wait in
-    /// proportion to what they take, so one that takes little hardly waits.
+    /// proportion to what they take, so one that takes little hardly waits. A thread that runs its last
+    /// `dynamic-wind` procedures does not wait: its time is limited.
     fn keep_pace(&mut self, machine: &Machine) -> Option<Step> {
         let pace = self.kernel.heap.pace();
         if pace < Pace::Behind {
             return None;
         }
         self.kernel.collector.hasten();
+        if self.terminating {
+            return None;
+        }
         let (cells, wait_ns) = paced(pace)?;
         let taken = machine.mutator.taken_cells();
         if taken - self.paced < cells as u64 {

@@ -15,7 +15,7 @@ use crate::processor::vp::Vp;
 use crate::protocol::pause::pause;
 use crate::report;
 use crate::runtime::control::tests::watchdog::under_watchdog;
-use crate::schedule::mask;
+use crate::schedule::{attend, mask};
 use crate::{Detection, Runtime};
 use crate::{scope, statistics, yield_now};
 
@@ -111,6 +111,32 @@ fn suspended_taker_loses_no_microprocess() {
         );
     };
     under_watchdog(NAME, || runtime.run(run).unwrap());
+}
+
+/// A taker may have read the mask of a holder just before that masked events. Its claim comes then in
+/// the middle of a section, and is withdrawn.
+#[test]
+fn holder_that_serves_events_waits_for_the_outcome_of_a_claim() {
+    const SERVED: usize = 300_000;
+    let runtime = Runtime::builder().virtual_processors(1).detection(Detection::Off).build();
+    let run = || {
+        let section = mask();
+        let vp = section.vp;
+        section.leave();
+        let holder = vp.holder();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let taken = holder.take(vp, || None::<()>);
+                    assert!(taken.is_none(), "it does not sleep");
+                }
+            });
+            (0..SERVED).for_each(|_| attend());
+            stop.store(true, Ordering::Relaxed);
+        });
+    };
+    under_watchdog("claims beside served events", || runtime.run(run).unwrap());
 }
 
 /// How often a virtual processor was taken, and how often by a thread of the lowest class.
