@@ -195,6 +195,9 @@ fn divide_by_upper<E>(
 /// The leading 128 bits yield the quotients of Euclid's algorithm as long as they are certain to be
 /// those of the whole integers. All of these steps are then applied to the whole integers in one
 /// pass.
+///
+/// # Errors
+/// As `pause`.
 pub fn gcd<E>(a: &BigUint, b: &BigUint, pause: Pause<'_, E>) -> Result<BigUint, E> {
     let (a, b) = if a < b { (b, a) } else { (a, b) };
     if limbs(a) <= DIVISOR_LIMBS {

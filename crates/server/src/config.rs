@@ -270,7 +270,7 @@ impl Config {
         let mut file = DeTable::parse(text).map_err(complaint)?;
         let protocol_entries = ProtocolEntries::take(file.get_mut(), protocols)?;
         let written = FileTable::deserialize(Deserializer::from(file)).map_err(complaint)?;
-        let defaults = written.limits.as_defaults()?.bounds(DEFAULT)?;
+        let defaults = written.limits.into_defaults()?.bounds(DEFAULT)?;
         let has_worlds = written.worlds.is_some();
         let users = users(written.user, defaults, own, has_worlds)?;
         let mut configured_users = BTreeMap::new();
@@ -375,7 +375,7 @@ fn is_file_name(name: &str) -> bool {
 
 impl UserTable {
     /// Refuses keys that identify one user or give rights to one user.
-    fn as_defaults(self) -> Result<Self, Complaint> {
+    fn into_defaults(self) -> Result<Self, Complaint> {
         let (uid, key) = (self.uid.as_ref().map(Spanned::span), self.keys.first());
         let operator = self.operator.as_ref().map(Spanned::span);
         let own = [("uid", uid), ("keys", key.map(Spanned::span)), ("operator", operator)];

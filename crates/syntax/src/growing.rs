@@ -138,7 +138,7 @@ impl Scan {
             LexicalState::Line if matches!(c, '\n' | '\r') => self.state = LexicalState::Between,
             LexicalState::Quoted(quote, true) => self.state = LexicalState::Quoted(quote, false),
             LexicalState::Quoted(quote, false) if c == '\\' => {
-                self.state = LexicalState::Quoted(quote, true)
+                self.state = LexicalState::Quoted(quote, true);
             }
             LexicalState::Quoted(quote, false) if c == quote => self.end_datum(),
             LexicalState::Block(depth, last) => self.block(depth, last, c),

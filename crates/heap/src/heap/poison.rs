@@ -47,24 +47,25 @@ impl Poisoned {
 mod tests {
     use super::*;
 
-    fn overwritten(poisoned: &mut Poisoned, block: usize, free: &[Range<usize>]) -> Vec<usize> {
+    fn overwritten(poisoned: &mut Poisoned, block: usize, free: &[(usize, usize)]) -> Vec<usize> {
         let mut lines = Vec::new();
-        poisoned.renew(block, free.iter().cloned(), |line| lines.push(line));
+        let free = free.iter().map(|&(start, end)| start..end);
+        poisoned.renew(block, free, |line| lines.push(line));
         lines
     }
 
     #[test]
     fn a_line_is_overwritten_again_only_when_it_was_used_or_may_have_been() {
         let mut poisoned = Poisoned::default();
-        assert_eq!(overwritten(&mut poisoned, 1, &[3..5, 200..201]), [3, 4, 200]);
-        assert_eq!(overwritten(&mut poisoned, 1, &[3..6]), [5], "3 and 4 were never handed out");
+        assert_eq!(overwritten(&mut poisoned, 1, &[(3, 5), (200, 201)]), [3, 4, 200]);
+        assert_eq!(overwritten(&mut poisoned, 1, &[(3, 6)]), [5], "3 and 4 were never handed out");
         assert_eq!(
-            overwritten(&mut poisoned, 1, &[3..6, 200..201]),
+            overwritten(&mut poisoned, 1, &[(3, 6), (200, 201)]),
             [200],
             "200 was live meanwhile"
         );
         poisoned.taken(1);
-        assert_eq!(overwritten(&mut poisoned, 1, &[4..6]), [4, 5]);
-        assert_eq!(overwritten(&mut poisoned, 0, &[4..5]), [4], "blocks do not mix");
+        assert_eq!(overwritten(&mut poisoned, 1, &[(4, 6)]), [4, 5]);
+        assert_eq!(overwritten(&mut poisoned, 0, &[(4, 5)]), [4], "blocks do not mix");
     }
 }

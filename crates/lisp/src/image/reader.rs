@@ -358,7 +358,7 @@ impl Reader<'_> {
             Made::Code(draft) => self.fill_code(draft, input)?,
             Made::Mutex => mutex::complete_restored(object, self.value(input)?, self.value(input)?),
             Made::Condvar => {
-                condvar::complete_restored(object, self.value(input)?, self.value(input)?)
+                condvar::complete_restored(object, self.value(input)?, self.value(input)?);
             }
             Made::Channel(messages) => {
                 for _ in 0..messages {

@@ -375,7 +375,7 @@ mod tests {
         // If the host suspends the thread at that moment, it returns to the present CPU of its
         // virtual processor.
         let in_the_end = |cpu| {
-            assert!((0..100).any(|_| roam_and_return(cpu)), "the thread never returned to {cpu}")
+            assert!((0..100).any(|_| roam_and_return(cpu)), "the thread never returned to {cpu}");
         };
         on_processors(1, || bound(|| [first, last].into_iter().for_each(in_the_end)));
     }

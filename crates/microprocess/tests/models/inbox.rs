@@ -55,11 +55,8 @@ impl Record {
         for (said, what) in self.said.iter().zip([FIRST, SECOND]) {
             if bits & what != 0 {
                 // SAFETY: the model checks it.
-                assert_eq!(
-                    said.with(|said| unsafe { *said }),
-                    what,
-                    "what was written before the request is seen"
-                );
+                let seen = said.with(|said| unsafe { *said });
+                assert_eq!(seen, what, "what was written before the request is seen");
             }
         }
     }

@@ -113,6 +113,14 @@ fn suspended_taker_loses_no_microprocess() {
     under_watchdog(NAME, || runtime.run(run).unwrap());
 }
 
+/// Claims `vp`, whose holder does not sleep, again and again.
+fn claim_until(stop: &AtomicBool, vp: &'static Vp) {
+    let holder = vp.holder();
+    while !stop.load(Ordering::Relaxed) {
+        assert!(holder.take(vp, || None::<()>).is_none(), "it does not sleep");
+    }
+}
+
 /// A taker may have read the mask of a holder just before that masked events. Its claim comes then in
 /// the middle of a section, and is withdrawn.
 #[test]
@@ -123,15 +131,9 @@ fn holder_that_serves_events_waits_for_the_outcome_of_a_claim() {
         let section = mask();
         let vp = section.vp;
         section.leave();
-        let holder = vp.holder();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let taken = holder.take(vp, || None::<()>);
-                    assert!(taken.is_none(), "it does not sleep");
-                }
-            });
+            scope.spawn(|| claim_until(&stop, vp));
             (0..SERVED).for_each(|_| attend());
             stop.store(true, Ordering::Relaxed);
         });
