@@ -91,7 +91,8 @@ impl DirectoryEntry {
         Ok(Self { folder, name })
     }
 
-    /// Waits until no other server examines names of the folder.
+    /// Locks the folder against other servers that examine its names. Fails if another process keeps
+    /// the lock for some seconds.
     fn lock(&self) -> io::Result<()> {
         for _ in 0..LOCKINGS_MAX {
             match flock(&self.folder, FlockOperation::NonBlockingLockExclusive) {

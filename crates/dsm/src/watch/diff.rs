@@ -78,9 +78,9 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Adds the words of a page that differ from `copy` to `found`, as index and value. If these
-    /// are some 32 more than `words_max`, returns the whole page instead, and `found` is
-    /// meaningless.
+    /// Adds the words of a page that differ from `copy` to `found`, as index and value. Once
+    /// `found` has more than `words_max` entries, returns the whole page instead; `found` is then
+    /// incomplete.
     pub fn differing(
         self,
         page: PageId,

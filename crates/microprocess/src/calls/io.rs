@@ -1,6 +1,6 @@
 //! Input and output that hold no kernel thread while they wait.
 //!
-//! Every operation goes through the ring that its virtual processor shares with the kernel
+//! Every operation that may wait for data goes through the ring that its virtual processor shares with the kernel
 //! (`io_uring`). An operation that need not wait costs one system call. Otherwise the microprocess
 //! waits as for any other object: time limits, priorities and the deadlock report work as usual. If
 //! rings are refused (by an old kernel or some containers), operations are plain system calls. A
@@ -9,7 +9,7 @@
 //!
 //! [`File`] is here, sockets are in [`net`](crate::calls::net). They implement std's `Read` and
 //! `Write`, so std's buffering, line reading and copying work on them. Names are resolved by the C
-//! library and files are opened by std; these calls block like any foreign code.
+//! library, and files are opened, measured and truncated by std; these calls block like foreign code.
 
 pub mod descriptor;
 mod file;

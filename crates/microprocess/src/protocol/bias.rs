@@ -88,8 +88,8 @@ impl<M: Member> Bias<M> {
         }
     }
 
-    /// Whether locks are taken. Called in a section: the answer holds until the section ends. The
-    /// caller sees everything that earlier members did inside.
+    /// Whether sections must take the short locks. Called in a section: the caller may rely on the
+    /// answer until its section ends. It sees everything that earlier members did inside.
     #[inline(always)]
     pub(crate) fn is_revoked(&self) -> bool {
         self.revoked.load(Ordering::Acquire)
