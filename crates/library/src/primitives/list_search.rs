@@ -104,21 +104,9 @@ fn member(
     elements_max: usize,
     same: fn(Value, Value) -> bool,
 ) -> Result {
-    let mut walk = Walk::new(m.unrooted(call.value(1)));
-    while let Some((place, car)) = walk.step() {
-        if same(call.value(0), car.value()) {
-            return Ok(place.value());
-        }
-        if walk.steps == elements_max {
-            return Ok(Value::fixnum(walk.steps as i64));
-        }
-        if walk.is_due() {
-            let steps = walk.steps;
-            let spared = m.pause_keeping(walk.kept())?;
-            walk = Walk::of(spared.back(m), steps);
-        }
-    }
-    if walk.is_at_end() { Ok(Value::FALSE) } else { Err(call.wrong(1, "proper list")) }
+    search(m, call, elements_max, |place, car| {
+        Ok(same(call.value(0), car.value()).then(|| place.value()))
+    })
 }
 
 /// The first pair of an association list whose car is the `same` as argument 0; `#f` if there is
@@ -129,12 +117,24 @@ fn association(
     elements_max: usize,
     same: fn(Value, Value) -> bool,
 ) -> Result {
+    search(m, call, elements_max, |_, entry| {
+        let key = entry.car().ok_or_else(|| call.wrong(1, "association list"))?;
+        Ok(same(call.value(0), key.value()).then(|| entry.value()))
+    })
+}
+
+/// The first result of `found` for the tails of argument 1 and their cars; `#f` if there is none.
+/// After `elements_max` elements, the number of elements searched.
+fn search(
+    m: &mut Mutator,
+    call: Call<'_>,
+    elements_max: usize,
+    found: impl Fn(Unrooted<'_>, Unrooted<'_>) -> Result<Option<Value>>,
+) -> Result {
     let mut walk = Walk::new(m.unrooted(call.value(1)));
-    while let Some((_, entry)) = walk.step() {
-        match entry.car() {
-            Some(key) if same(call.value(0), key.value()) => return Ok(entry.value()),
-            Some(_) => {}
-            None => return Err(call.wrong(1, "association list")),
+    while let Some((place, car)) = walk.step() {
+        if let Some(value) = found(place, car)? {
+            return Ok(value);
         }
         if walk.steps == elements_max {
             return Ok(Value::fixnum(walk.steps as i64));
