@@ -6,7 +6,7 @@
 //!                     checks the process at the other end (/proc/net/tcp)
 //! ```
 //!
-//! To the server, every connection is one of the user who runs this command. So the socket at the
+//! To the server, every connection belongs to the user that runs this command. So the socket at the
 //! other end must belong to the same user. It must not belong to the server's process, because the
 //! server's sessions act for other users.
 

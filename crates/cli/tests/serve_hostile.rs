@@ -1,5 +1,5 @@
-//! One user who tries to lock out the others: whatever arrives by telnet or the editors' port, a
-//! client of the Unix socket gets answers.
+//! One user tries to lock out the others. Whatever arrives by telnet or the editors' port, a client
+//! of the Unix socket gets answers.
 #![expect(
     clippy::unwrap_used,
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
@@ -197,7 +197,7 @@ fn a_client_that_does_not_read_is_disconnected() {
     let mut flood = doors.knock(0);
     flood.write_all(b"(let loop () (display \"0123456789\") (loop))\r\n").unwrap();
     loop {
-        is_served(&mut eva, "a flood that nobody reads");
+        is_served(&mut eva, "a flood that is not read");
         match flood.write(b" ") {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -217,7 +217,7 @@ fn sessions_beyond_the_limit_are_refused_by_name() {
         told.iter().filter(|line| line.contains("too many sessions: eva may have 5")).count();
     assert_eq!((welcome, refused), (5, 25), "{told:?}");
     let first = told.iter().position(|line| line.contains("welcome")).unwrap();
-    is_served(&mut all[first], "those who were refused");
+    is_served(&mut all[first], "sessions that were refused");
     expect(&mut doors.knock(0), "> ");
 }
 
@@ -282,11 +282,11 @@ fn slow_logins_do_not_affect_others() {
         is_served(&mut eva, "logins that take their time");
         slow.write_all(&[*said.next().unwrap()]).is_err()
     });
-    assert!(is_cut, "who takes his time is hung up on");
+    assert!(is_cut, "a slow login is disconnected");
     for stream in &mut open {
         stream.set_read_timeout(Some(WATCHDOG)).unwrap();
         let ended = stream.read_to_end(&mut Vec::new());
-        assert!(ended.map_err(|error| error.kind()) != Err(ErrorKind::WouldBlock), "hung up on");
+        assert!(ended.map_err(|error| error.kind()) != Err(ErrorKind::WouldBlock), "disconnected");
         is_served(&mut eva, "logins that took too long");
     }
 }
@@ -306,11 +306,11 @@ fn descriptors_that_run_out_come_back() {
     let all = b"(define all '()) (let loop () (set! all (cons (tcp-listen \"127.0.0.1\" 0) all)) (loop))\r\n";
     mallory.write_all(all).unwrap();
     expect(&mut mallory, "Too many open files");
-    is_served(&mut eva, "somebody who has all descriptors");
+    is_served(&mut eva, "a session with all descriptors");
     // A later client waits until the server has resources again.
     let mut late = connect(&doors.server);
-    is_served(&mut eva, "somebody who waits for a descriptor");
+    is_served(&mut eva, "a client that waits for a descriptor");
     drop(mallory);
     assert!(late.line().contains("welcome"));
-    is_served(&mut late, "nobody");
+    is_served(&mut late, "no other client");
 }

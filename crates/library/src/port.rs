@@ -12,32 +12,32 @@ mod both;
 mod decode;
 mod feed;
 mod input;
+mod interruptible_lock;
 mod output;
 mod standard;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod turn;
 
 pub(crate) use both::twice;
 pub use feed::{FEED_BYTES_MAX, Feed};
 pub(crate) use input::{Characters, Input};
+pub(crate) use interruptible_lock::Locked;
 pub(crate) use output::{Flush, Output};
 pub(crate) use standard::parameter;
 pub use standard::{Role, current, end_line, flush_all, flush_of, port as of_process};
 pub(crate) use tls::Tls;
-pub(crate) use turn::Held as Locked;
 
 use crate::session;
 use both::Both;
 use core::fmt;
+use interruptible_lock::InterruptibleLock;
 use kyocho_heap::account::{Countable, Held};
 use kyocho_heap::heap::{ForeignObject, Mutator};
 use kyocho_heap::raise::{Cause, Raise};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use turn::InterruptibleLock;
 
 /// Bytes of a file port's buffer.
 pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
@@ -150,18 +150,18 @@ impl Port {
         }
     }
 
-    /// Writes a line for the user, without a Lisp thread; what somebody else is writing goes first. Nobody can be told
-    /// where it does not arrive.
+    /// Writes a line for the user and flushes, without a Lisp thread. First waits until the port is
+    /// not locked. Errors are ignored, because there is no thread to report them to.
     pub fn write_line_outside(&self, line: &str) {
         let _ = self.output_end().map(|output| output.lock().write_line_outside(line));
     }
 
-    /// Passes on what is buffered, without a Lisp thread; the user who does not take it has himself to blame.
+    /// Flushes the buffer, without a Lisp thread. Errors are ignored.
     pub fn flush_outside(&self) {
         let _ = self.output_end().map(|output| output.lock().flush(|| false));
     }
 
-    /// Closes without a word: the session is over. Who waits for its user to read is told that there is none.
+    /// Closes both ends without an error, because the session has ended. Buffered output is lost.
     pub fn abandon(&self) {
         if let Some(output) = self.output_end() {
             output.lock().close_silently();
@@ -398,14 +398,14 @@ pub fn count(m: &Mutator, who: &'static str) -> Result<Option<Held>, Raise> {
 
 /// Locks. If another thread holds the lock, perhaps while it waits for the host, this thread waits
 /// outside Lisp until it gets the lock or must stop.
-fn lock<'a, T>(m: &mut Mutator, turn: &'a InterruptibleLock<T>) -> Result<Locked<'a, T>, Raise> {
-    let locked = turn.try_lock().or_else(|| waiting(m, |is_cut| turn.lock_unless(is_cut)));
+fn lock<'a, T>(m: &mut Mutator, end: &'a InterruptibleLock<T>) -> Result<Locked<'a, T>, Raise> {
+    let locked = end.try_lock().or_else(|| waiting(m, |is_cut| end.lock_unless(is_cut)));
     locked.ok_or_else(|| Raise::new(Cause::Interrupted))
 }
 
 /// Runs `wait`, which may block in the kernel, outside Lisp. Its argument tells whether it should
 /// give up.
 pub(crate) fn waiting<T>(m: &mut Mutator, wait: impl FnOnce(&dyn Fn() -> bool) -> T) -> T {
-    let is_cut = session::wish(&m.context);
+    let is_cut = session::request_check(&m.context);
     m.outside(|| wait(&is_cut))
 }

@@ -1,8 +1,9 @@
-//! What the procedures of the library find around them: the session of the thread that calls them.
+//! The session of the calling thread, as the procedures of the library see it.
 //!
-//! The thread is asked of the heap's [`Host`](kyocho_heap::heap::context::Host), which knows no more of a session than that it is there. Who runs
-//! threads keeps a [`Surroundings`] for each session, and gives it out by [`Caller::session`]. Without a host, as in tests, everything
-//! is permitted and nobody asks for anything.
+//! The heap's [`Host`](kyocho_heap::heap::context::Host) returns the thread, but does not know the
+//! type of its session. The system that runs threads keeps a [`Surroundings`] for each session.
+//! [`Caller::session`] returns it. Without a host, as in tests, everything is permitted and there
+//! are no requests.
 
 mod forbidden_addresses;
 mod variables;
@@ -14,14 +15,14 @@ use kyocho_heap::heap::ThreadContext;
 use kyocho_heap::heap::context::Caller;
 use std::sync::Arc;
 
-/// What the library keeps for a session.
+/// The state of a session that the library uses.
 #[derive(Debug)]
 pub struct Surroundings {
     /// Environment variables as the session sees them.
     pub variables: Variables,
-    /// Where no session connects to.
+    /// The addresses that no session may connect to. All sessions share this.
     pub forbidden_addresses: Arc<ForbiddenAddresses>,
-    /// The session is the process's own: it may change what all sessions share.
+    /// Whether the session is the process's own. It may change state that all sessions share.
     pub is_of_process: bool,
 }
 
@@ -30,19 +31,19 @@ fn surroundings(caller: &dyn Caller) -> Option<&Surroundings> {
     caller.session().downcast_ref()
 }
 
-/// Does something with the surroundings of the thread that calls, if it has any.
+/// Calls `act` with the surroundings of the calling thread. `None` if it has no session.
 pub(crate) fn with<T>(context: &ThreadContext, act: impl FnOnce(Option<&Surroundings>) -> T) -> T {
     let caller = context.caller();
     act(caller.as_deref().and_then(surroundings))
 }
 
-/// Whether somebody wants something of the thread: what waits in the kernel should give up.
+/// Whether there is a request for the thread. A wait in the kernel then gives up.
 pub(crate) fn has_request(context: &ThreadContext) -> bool {
     context.caller().is_some_and(|caller| caller.has_request())
 }
 
-/// The same to ask while the thread is outside.
-pub(crate) fn wish(context: &ThreadContext) -> impl Fn() -> bool + use<> {
+/// As [`has_request`], as a function that may be called while the thread is outside Lisp.
+pub(crate) fn request_check(context: &ThreadContext) -> impl Fn() -> bool + use<> {
     let caller = context.caller();
     move || caller.as_ref().is_some_and(|caller| caller.has_request())
 }

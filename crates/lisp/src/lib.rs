@@ -1,17 +1,17 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 //!
 //! ```text
-//!   system, service, thread, gate, shared     sessions, services, Lisp threads, calls between processes
-//!   image, report                             worlds as bytes; what nobody handled, as text
+//!   system, service, thread, gate, shared   sessions, services, threads, calls between processes
+//!   image, report                           worlds as bytes; uncaught exceptions as text
 //!   ------------------------------------------------------------------------------------
-//!   kyocho-library                            what programs call: primitives, ports, the prelude
-//!   kyocho-vm                                 core forms to code, and what runs it
-//!   kyocho-heap                               values, objects, the collector, numbers, text
-//!   kyocho-syntax                             text to core forms
+//!   kyocho-library                          what programs call: primitives, ports, the prelude
+//!   kyocho-vm                               core forms to code, and its interpreter
+//!   kyocho-heap                             values, objects, the collector, numbers, text
+//!   kyocho-syntax                           text to core forms
 //! ```
 //!
-//! What needs neither a thread nor a session belongs into a crate below. Their modules are re-exported here, so that a program that uses the
-//! Lisp Server names one crate.
+//! Code that needs neither a thread nor a session belongs in a crate below. The modules that
+//! programs need are re-exported here. So a program that uses the Lisp Server names one crate.
 
 #[doc(hidden)]
 pub mod fuzz;

@@ -4,9 +4,10 @@
 //! spawn --> Runner::step --> Machine::run --> Exit --> Step --> .. (park, wake) .. --> Done
 //! ```
 //!
-//! **Invariant:** a thread's machine is touched by the kernel thread that runs its step, between
-//! `Threads::enter` and `leave`, or by the collector while the world is stopped; by nobody else. Of one whose step is outside, the collector
-//! touches what the step has handed over (`vm/src/machine/outside.rs`).
+//! **Invariant:** only two kernel threads access a thread's machine. One runs the thread's step,
+//! between `Threads::enter` and `leave`. The other is the collector's, while the world is stopped.
+//! If the step is outside Lisp, the collector accesses only what the step has published
+//! (`vm/src/machine/outside.rs`).
 //! **Lock order:** a channel (several by their addresses), mutex or condition variable; then a
 //! thread's `inner`; then the registry. None is held across a safepoint.
 

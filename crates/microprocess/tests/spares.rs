@@ -1,8 +1,8 @@
-//! Want of spare kernel threads while the maker waits for the allocator, whose lock a preempted
+//! Lack of spare kernel threads while the maker waits for the allocator, whose lock a preempted
 //! microprocess holds.
 //!
-//! The allocator of this program is one lock around the system's, so whoever allocates waits for
-//! whoever holds it, the maker too.
+//! The allocator of this program takes one lock around each call of the system's allocator. So
+//! every allocation waits for the holder of the lock, also one by the maker.
 #![expect(unsafe_code, reason = "an allocator")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
@@ -18,7 +18,7 @@ use kyocho_microprocess::{Detection, Runtime, scheduler, spawn};
 mod watchdog;
 use watchdog::under_watchdog;
 
-/// More than there are spare kernel threads.
+/// More microprocesses than there are spare kernel threads.
 const ALLOCATING: usize = 100;
 
 static LOCK: Mutex<()> = Mutex::new(());
@@ -33,13 +33,13 @@ struct OneLock;
 unsafe impl GlobalAlloc for OneLock {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _guard = lock();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of this function, which is that of the system's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
         let _guard = lock();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of this function, which is that of the system's.
         unsafe { System.dealloc(address, layout) }
     }
 }
@@ -53,7 +53,7 @@ fn spin_until(flag: &AtomicBool) {
     }
 }
 
-/// Returns once somebody has been preempted, which takes a spare: from here on there are some.
+/// Returns after a preemption, which takes a spare thread: from then on there are spare threads.
 fn await_spares() {
     let [one, other]: [Arc<AtomicBool>; 2] = Default::default();
     let pairs = [(Arc::clone(&one), Arc::clone(&other)), (other, one)];
@@ -66,11 +66,12 @@ fn await_spares() {
     workers.into_iter().for_each(|worker| worker.join().unwrap());
 }
 
-/// One is preempted with the lock held; so many allocate before it gets the processor again.
+/// One microprocess is preempted while it holds the lock. Then `ALLOCATING` others allocate before
+/// it gets the virtual processor again.
 fn allocate_behind_a_preempted_holder() {
     await_spares();
     let others_run = Arc::new(AtomicBool::new(false));
-    // Whoever spawns must not wait for the lock before there is another one that runs.
+    // The spawning microprocess must not wait for the lock before another one can run.
     let mut others = Vec::with_capacity(ALLOCATING);
     let begun = Arc::clone(&others_run);
     let holder = spawn(move || {

@@ -21,13 +21,13 @@
 //! connections = 1000
 //! ```
 //!
-//! Without a file there is one user: the one who runs the server.
+//! Without a file there is one user: the host's user that runs the server.
 //!
 //! A protocol may have entries of its own in the file: the key `NAME_user` and the table `[NAME]`.
 //! Its [`Protocol`] says which. These entries are removed from the parsed file before the rest is
 //! read.
 //!
-//! **Invariant:** only the user who runs the server may have `files`. The server opens a session's
+//! **Invariant:** only the user that runs the server may have `files`. The server opens a session's
 //! files itself, with its own rights. With these rights a session could read all users' worlds, the
 //! keys of images and of the SSH host, and the server's own memory.
 //!
@@ -84,7 +84,7 @@ pub(crate) const DEFAULT: Bounds = Bounds {
     operator: false,
 };
 
-/// Limit of sockets of the user who runs the server, if there is no file.
+/// Limit of sockets of the user that runs the server, if there is no file.
 const OWNER_SOCKETS_MAX: usize = 32;
 
 /// The file as it is written, without the entries of protocols.
@@ -210,7 +210,7 @@ fn text_of(value: &Spanned<DeValue<'_>>) -> Result<Spanned<String>, Complaint> {
 }
 
 impl Config {
-    /// The configuration that is used without a file: the user who runs the server may connect.
+    /// The configuration that is used without a file: the user that runs the server may connect.
     pub(crate) fn of_owner(uid: u32, protocols: impl Iterator<Item = &'static Protocol>) -> Self {
         let owner = User {
             uid: Some(uid),
@@ -333,8 +333,8 @@ fn check_configured(
     let Some(user) = users.get(name.get_ref()) else {
         return Err((name.span(), format!("there is no [user.{}]", name.get_ref())));
     };
-    let is_somebody = user.uid.is_some() || !user.keys.is_empty() || user.bounds.operator;
-    if protocol.user == ConfiguredUser::Anybody && is_somebody {
+    let has_rights = user.uid.is_some() || !user.keys.is_empty() || user.bounds.operator;
+    if protocol.user == ConfiguredUser::Anybody && has_rights {
         let message = format!(
             "the {}_user must have no uid, keys, files or operator: every process on this machine \
              can use it",
@@ -345,7 +345,7 @@ fn check_configured(
     Ok(())
 }
 
-/// The message if another user than the server's own is to have files.
+/// The message if `files` is set for a user other than the server's own.
 fn only_the_server_has_files(user: &str, own: u32) -> String {
     format!(
         "{user} may not have files: sessions open files with the rights of the server's own user. \

@@ -91,8 +91,8 @@ impl DirectoryEntry {
         Ok(Self { folder, name })
     }
 
-    /// Locks the folder against other servers that examine its names. Fails if another process keeps
-    /// the lock for some seconds.
+    /// Locks the folder against other servers that examine its names. Fails if another process
+    /// keeps the lock for some seconds.
     fn lock(&self) -> io::Result<()> {
         for _ in 0..LOCKINGS_MAX {
             match flock(&self.folder, FlockOperation::NonBlockingLockExclusive) {
@@ -130,7 +130,7 @@ impl DirectoryEntry {
         Ok((is_socket && is_own).then_some((found.st_dev, found.st_ino)))
     }
 
-    /// Permits all users to connect: the kernel reports who they are. The name may have become a
+    /// Permits all users to connect, because the kernel identifies them. The name may have become a
     /// link meanwhile. So the rights are changed through a descriptor of the socket itself.
     fn open_to_all(&self, identity: Identity) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -120,7 +120,7 @@ impl fmt::Display for CompileError {
 /// alive.
 ///
 /// # Errors
-/// When the form exceeds a bound of the compiler, or the heap is full; or as [`Mutator::pause`] tells.
+/// The form exceeds a bound of the compiler, or the heap is full; or as [`Mutator::pause`].
 pub fn compile(
     mutator: &mut Mutator,
     builtins: &Builtins,

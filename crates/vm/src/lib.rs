@@ -1,4 +1,5 @@
-//! The compiler and the abstract machine of the Lisp Server: core forms to code, and what runs it.
+//! The compiler and the abstract machine of the Lisp Server: core forms to code, and the code's
+//! interpreter.
 //!
 //! ```text
 //!   machine     registers, stack, interpreter, continuations, backtraces, control procedures
@@ -8,12 +9,14 @@
 //!   primitive   a procedure written in Rust
 //! ```
 //!
-//! **Absent on purpose:** threads, sessions, ports, system calls, the primitives themselves. Who runs a machine gives it its procedures
-//! ([`machine::control::install`]), and does what it stops for ([`machine::Exit`]). What the machine must ask of its thread it asks of
+//! **Absent on purpose:** threads, sessions, ports, system calls, the primitives themselves. The
+//! system that runs machines installs their procedures ([`machine::control::install`]). It serves
+//! the requests for which a machine stops ([`machine::Exit`]). A machine queries its thread through
 //! the heap's [`Host`](kyocho_heap::heap::context::Host).
 //!
-//! The functions of [`machine::access::Frame`] and the fields of [`compiler::code::Code`] are for control procedures and images alone: they
-//! trust that a slot lies in the machine's stack, and that code has passed [`compiler::verify()`].
+//! The functions of [`machine::access::Frame`] and the fields of [`compiler::code::Code`] are for
+//! control procedures and images only. They do not check that a slot lies in the machine's stack,
+//! nor that code has passed [`compiler::verify()`].
 
 pub mod compiler;
 pub mod machine;

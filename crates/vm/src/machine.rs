@@ -101,13 +101,13 @@ pub struct Machine {
     pub wait: Option<Wait>,
     /// Where its last look at several channels began, as a fraction of 2^64.
     pub turn: u64,
-    /// Mutexes that the thread has locked; some may not be its any more.
+    /// Mutexes that the thread has locked. It may no longer own some of them.
     pub held: Vec<Value>,
-    /// The thread has taken locks of shared memory; it may have given them back.
+    /// The thread has acquired locks of shared memory. It may have released them.
     pub has_shared_locks: bool,
     /// The next primitive that finds no memory raises.
     pub out_of_memory_is_final: bool,
-    /// One has raised, or somebody for it.
+    /// An out-of-memory error has been raised. The runner of the machine resets this.
     pub has_raised_out_of_memory: bool,
     /// Where to go on after `Exit::Exhausted`.
     again: Option<Pc>,
@@ -271,8 +271,8 @@ impl Machine {
         self.outcome = outcome;
     }
 
-    /// Runs `work`, in which there may be [pauses](kyocho_heap::heap::pause), while the machine can be traced, as one that is about to enter the callee
-    /// of `frame`.
+    /// Runs `work`, which may [pause](kyocho_heap::heap::pause). Meanwhile the machine can be
+    /// traced, like a machine that is about to enter the callee of `frame`.
     pub fn with_pauses<T>(
         &mut self,
         frame: Frame,

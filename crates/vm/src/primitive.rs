@@ -1,7 +1,10 @@
 //! A procedure written in Rust that does not touch the machine.
 //!
-//! Its body gets the arguments as a slice and gives a value or a [`Raise`](kyocho_heap::raise::Raise). The machine has checked the number
-//! of arguments. The collector looks at nothing of the body but in a [pause](kyocho_heap::heap::pause).
+//! Its body takes the arguments as a slice, and returns a value or a
+//! [`Raise`](kyocho_heap::raise::Raise). The machine has checked the number of arguments. The
+//! world is stopped for a collection only while the body is in a
+//! [pause](kyocho_heap::heap::pause) or outside Lisp. In between, the values in the body's Rust
+//! variables stay valid. The collector never scans these variables.
 
 use kyocho_heap::heap::Mutator;
 use kyocho_heap::raise::Result;
@@ -15,9 +18,9 @@ pub type Function = fn(&mut Mutator, &[Value]) -> Result;
 pub struct Primitive {
     /// Its name.
     pub name: &'static str,
-    /// The fewest arguments it takes.
+    /// The minimum number of arguments.
     pub min: u16,
-    /// The most; none for any number.
+    /// The maximum number of arguments; `None` for any number.
     pub max: Option<u16>,
     /// Its body.
     pub function: Function,

@@ -30,10 +30,10 @@ pub trait Host: Any + fmt::Debug + Send + Sync {
     /// ended or interrupted.
     fn is_wanted(&self, thread: Value) -> bool;
 
-    /// Stops for collections at a [pause](crate::heap::pause).
+    /// Lets collections run at a [pause](crate::heap::pause).
     ///
     /// # Errors
-    /// The reason that `until` names has occurred, and ends the pause.
+    /// The thread has a request that `until` includes, so the work ends.
     fn stand(&self, context: &ThreadContext, until: Until) -> Result<()>;
 
     /// Runs `work`, which accesses nothing of Lisp, while collections may run.
@@ -42,26 +42,28 @@ pub trait Host: Any + fmt::Debug + Send + Sync {
     /// The account that pays for the thread's memory.
     fn account(&self, thread: Value) -> Option<Arc<Account>>;
 
-    /// The thread, for what asks about it.
+    /// The interface to the thread. `None` if the host does not run it.
     fn caller(&self, _thread: Value) -> Option<Arc<dyn Caller>> {
         None
     }
 
-    /// The condition that is raised where there is no memory to make one, if the system keeps one.
+    /// The condition that is raised if there is no memory to make one. `None` if the system keeps
+    /// none.
     fn out_of_memory(&self) -> Option<Value> {
         None
     }
 
-    /// The machine calls the procedure of the system with this number.
+    /// Counts a call of the control procedure with this number.
     fn count_call(&self, _number: usize) {}
 }
 
-/// A thread of the host, as what it calls sees it. It may be asked while the thread is outside of Lisp.
+/// A thread of the host, as the procedures that it calls see it. The methods may also be called
+/// while the thread is outside Lisp.
 pub trait Caller: Send + Sync {
-    /// Whether somebody wants something of the thread: what waits in the kernel should give up.
+    /// Whether there is a request for the thread. A wait in the kernel then gives up.
     fn has_request(&self) -> bool;
 
-    /// What the thread's session has around it, for procedures that know its type.
+    /// The surroundings of the thread's session, for procedures that know their type.
     fn session(&self) -> &(dyn Any + Send + Sync);
 }
 
@@ -181,7 +183,7 @@ impl ThreadContext {
         self.host.as_ref()?.caller(self.thread)
     }
 
-    /// Runs `work`, which touches nothing of Lisp, while collections go by.
+    /// Runs `work`, which accesses nothing of Lisp, while collections may run.
     ///
     /// # Panics
     /// If the host does not run `work`.
@@ -193,7 +195,7 @@ impl ThreadContext {
                 result = Some(work());
             }
         });
-        result.expect("a host runs the work that it gets")
+        result.expect("a host runs the work")
     }
 
     /// Marks the values in this environment.

@@ -1,10 +1,10 @@
 //! A concurrent collection. The threads are stopped only when it begins and when marking ends.
 //!
 //! ```text
-//!  world stopped   caches are taken back, roots recorded, the barrier enabled    `Heap::begin_cycle`
-//!  world runs      marking; values that threads overwrite are marked, too        `Cycle::mark_some`
-//!  world stopped   the rest is marked; unreachable Rust objects                  `Cycle::end`
-//!  world runs      sweep, in slices; budget                                      `Unswept::sweep_some`
+//!  world stopped   caches are taken back, roots recorded, the barrier enabled `Heap::begin_cycle`
+//!  world runs      marking; values that threads overwrite are marked, too     `Cycle::mark_some`
+//!  world stopped   the rest is marked; unreachable Rust objects               `Cycle::end`
+//!  world runs      sweep, in slices; budget                                   `Unswept::sweep_some`
 //! ```
 //!
 //! `pace.rs` keeps threads from using up the heap before all is marked. If a thread waits for

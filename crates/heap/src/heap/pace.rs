@@ -14,9 +14,9 @@
 //! Without this, threads that only allocate would use up the heap before all is marked. The rest of
 //! the marking would then be done with the world stopped.
 //!
-//! Marking ends at the latest when everything is marked that the cycle found in use. It is likely
-//! to end when as much is marked as was alive at the last collection. Most of the room is for that
-//! part.
+//! Marking ends at the latest when all bytes that the cycle found in use are marked (`most`). It
+//! will probably end when somewhat more is marked than was alive at the last collection (`likely`).
+//! Most of the room is for the part before `likely`.
 //!
 //! Pure: the heap measures.
 
@@ -24,10 +24,9 @@
 const SLACK: usize = 8;
 /// Divisor: the collector yields when it is ahead by this part of the room.
 const MARGIN: usize = 32;
-/// The part of the room that is due when as much is marked as was alive at the last collection, in
-/// eighths.
+/// The part of the room that is due when the likely bytes are marked, in eighths.
 const LIKELY_EIGHTHS: usize = 5;
-/// Divisor: the live bytes may have grown by this part since.
+/// Divisor: the assumed growth of the live bytes since the last collection, as a part of them.
 const GROWTH: usize = 8;
 
 /// How the threads' allocation compares with the marking.

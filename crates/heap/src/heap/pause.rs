@@ -3,13 +3,16 @@
 //!
 //! ```text
 //!   slice ── pause: must the thread stop? ──no──► slice ── …
-//!                     │ yes: a collection ──► wait for it; the values of the primitive are among its roots ──► slice
-//!                     └ yes: to end, or for the prompt ──► the primitive gives up; it is repeated if the thread continues
+//!                     │ yes: a collection ──► wait for it; the named values are roots ──► slice
+//!                     └ yes: a request, for example to end ──► the primitive returns an error,
+//!                                            and is called again if the thread continues
 //! ```
 //!
-//! A primitive has values in Rust variables, which no collection looks at. So at a pause it says which ones it needs beside its arguments: they
-//! are marked, and nothing moves. What it has read before and does not name may be gone: a value that is an
-//! [`Unrooted`](crate::heap::Unrooted) cannot be held across a pause, but by [`pause_keeping`](Mutator::pause_keeping).
+//! A primitive has values in Rust variables, which the collector does not scan. So at a pause it
+//! names the values that it needs later, except its arguments. The collector marks them, and moves
+//! no object. Any other value that the primitive has read may be freed. So no
+//! [`Unrooted`](crate::heap::Unrooted) can be held across a pause, except through
+//! [`pause_keeping`](Mutator::pause_keeping).
 //!
 //! **Invariant:** a thread that pauses holds no lock for which a Lisp thread waits without being at
 //! a safepoint; otherwise the two would wait for each other. Threads wait for ports outside Lisp.
@@ -59,7 +62,8 @@ impl Mutator {
         }
     }
 
-    /// The same where the compiler sees that nothing else is held: an [`Unrooted`](crate::heap::Unrooted) ends here.
+    /// As [`pause`](Self::pause). The compiler ensures that no other
+    /// [`Unrooted`](crate::heap::Unrooted) is used afterwards.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).
@@ -158,7 +162,7 @@ impl Mutator {
     /// A vector of `length` elements, all of them `fill`, which is an argument or not an object.
     ///
     /// # Errors
-    /// As [`pause`](Self::pause); or memory is out.
+    /// As [`pause`](Self::pause), or no memory is left.
     pub fn vector_in_parts(&mut self, length: usize, fill: Value) -> Result {
         if length <= PART {
             return Ok(self.vector(length, fill)?);

@@ -13,7 +13,7 @@
 //!
 //! Lock order: output, input.
 
-use super::turn::InterruptibleLock;
+use super::interruptible_lock::InterruptibleLock;
 use super::{Input, Locked, Output, Port, lock};
 use kyocho_heap::heap::Mutator;
 use kyocho_heap::raise::Raise;

@@ -5,7 +5,7 @@
 //! Afterwards only readers receive from the socket. So no reader waits for bytes that a writer has
 //! received. Bounds: bytes not sent yet, and bytes received and not read, are 64 KiB at most.
 
-use super::turn::InterruptibleLock;
+use super::interruptible_lock::InterruptibleLock;
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::{self, Interest};
 use rustls::Connection;

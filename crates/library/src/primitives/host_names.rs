@@ -2,8 +2,8 @@
 //! and cannot be interrupted. So a separate kernel thread does it. If the requesting thread must
 //! stop, the kernel thread continues alone.
 //!
-//! **Invariant:** a look-up counts among its account's sockets until it ends, also if no thread waits
-//! for it any more. At most `LOOK_UPS_MAX` run at a time.
+//! **Invariant:** a look-up counts among its account's sockets until it ends, even if no thread
+//! waits for it any more. At most `LOOK_UPS_MAX` run at a time.
 
 use crate::port::waiting;
 use crate::session::has_request;
@@ -98,13 +98,14 @@ fn find(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok((host, port).to_socket_addrs()?.collect())
 }
 
-/// What is called before a look-up, and may fail it.
+/// A function that is called before a look-up. Its error becomes the result of the look-up.
 type Before = fn(&str) -> io::Result<()>;
 
 static BEFORE: OnceLock<Before> = OnceLock::new();
 
-/// For tests: has `before` called with the name of each look-up, on the look-up's own kernel thread. Only the first call counts.
+/// For tests: installs a function that is called with the name of each look-up, on the look-up's
+/// own kernel thread. Only the first call has an effect.
 pub fn call_before_look_ups(before: Before) {
-    // One is set already: that of the same tests.
+    // If a function is installed already, it is that of the same tests.
     let _ = BEFORE.set(before);
 }

@@ -49,11 +49,12 @@ fn command_line(m: &mut Mutator, _: &[Value]) -> Result {
     Ok(list.finish())
 }
 
-static NOBODY_S: Variables = Variables::new();
+/// The variables of threads without a session.
+static WITHOUT_SESSION: Variables = Variables::new();
 
 /// Runs `act` on the environment variables of the running thread's session.
 pub(super) fn with_variables<T>(m: &Mutator, act: impl FnOnce(&Variables) -> T) -> T {
-    session::with(&m.context, |own| act(own.map_or(&NOBODY_S, |own| &own.variables)))
+    session::with(&m.context, |own| act(own.map_or(&WITHOUT_SESSION, |own| &own.variables)))
 }
 
 fn get_environment_variable(m: &mut Mutator, arguments: &[Value]) -> Result {

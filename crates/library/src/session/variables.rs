@@ -24,7 +24,7 @@ impl Variables {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those of who has no session.
+    /// The variables of threads without a session.
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }

@@ -20,9 +20,9 @@ use kyocho_vm::machine::{Exit, Machine};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Threads that wait for the same thing, first come first served. A thread is in one queue at most,
-/// and knows whether it is; but one that waits for the first of several channels is in a queue of each,
-/// and looks for itself there.
+/// Threads that wait for the same event, first come first served. A thread is in at most one queue,
+/// and its flag `queued` tells whether it is in one. The exception is a thread that waits for
+/// several channels. It is in a queue of each, and searches the queues itself.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters(VecDeque<Arc<LispThread>>);
 
@@ -64,7 +64,7 @@ impl Waiters {
     }
 }
 
-/// What a machine is asked that runs on a thread of the system.
+/// Operations of a machine that runs on a thread of the system.
 pub(crate) trait OnThread {
     /// The thread that runs this machine.
     fn thread(&self) -> Result<&'static Arc<LispThread>>;
@@ -72,11 +72,12 @@ pub(crate) trait OnThread {
     /// The system.
     fn kernel(&self) -> Result<Arc<Kernel>>;
 
-    /// Stops the machine until the thread is woken, or the wait's deadline. Call it with the lock
-    /// held under which a waker would look for the thread.
+    /// Stops the machine until the thread is woken, or until the wait's deadline. The caller holds
+    /// the lock under which a waker searches for the thread.
     fn wait_for(&mut self, thread: &Arc<LispThread>, what: &'static str, wait: Wait) -> Control;
 
-    /// Stops the machine until the thread is woken by somebody outside of Lisp: that it waits is no sign of a deadlock.
+    /// Stops the machine until the thread is woken from outside Lisp, for example by a gate. Such a
+    /// wait does not count when deadlocks are detected. The wait's deadline is ignored.
     fn wait_outside(&mut self, thread: &Arc<LispThread>, what: &'static str, wait: Wait)
     -> Control;
 }
@@ -123,7 +124,7 @@ fn no_system() -> Raise {
     Raise::error("there are no threads here", Vec::new())
 }
 
-/// A wait until what the timeout at this place among the arguments says.
+/// A wait for `object` with a timeout, which is argument `place`.
 pub(crate) fn until(
     who: &'static str,
     place: usize,

@@ -40,7 +40,8 @@ impl<R: Queued> RunQueue<R> {
         }
     }
 
-    /// Forgets all elements: nobody else refers to them by their links.
+    /// Forgets all elements; their links keep their values. No other code may depend on these
+    /// links.
     pub(crate) fn clear(&self) {
         self.occupied.set(0);
         self.levels.iter().for_each(|level| level.first.set(None));

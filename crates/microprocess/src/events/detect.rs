@@ -6,14 +6,16 @@
 //! | sentinel | it is next in line for the core, so it runs when the holder does not | a pinned holder | `sentinel` |
 //! | monitor | checks at intervals | | `monitor` |
 //!
-//! The monitor and the watcher call [`take_from_sleeper`](crate::processor::taking::take_from_sleeper).
-//! The sentinel nominates a spare thread, which calls [`accept`](crate::processor::taking::accept). A
-//! source says only *when* to check; the check there, repeated behind a claim, decides. The monitor
-//! always checks, but rarely if there is another source.
+//! The monitor and the watcher call [`take_from_sleeper`]. The sentinel nominates a spare thread,
+//! which calls [`accept`]. A source says only *when* to check; the check there, repeated behind a
+//! claim, decides. The monitor always checks, but rarely if there is another source.
 //!
-//! Only the BPF source learns what the host does to a thread that does not sleep: *Preempted* and
-//! *Resumed* of Paper 1, §3.1.2, for reasons of the host (another process wanted the core). They
-//! are counted, and a thread that spins for such a thread stops spinning.
+//! Only the BPF source learns what the host does to a thread that does not sleep. These are
+//! *Preempted* and *Resumed* of Paper 1, §3.1.2, for reasons of the host (another process wanted
+//! the core). They are counted, and a thread that spins for a preempted thread stops spinning.
+//!
+//! [`take_from_sleeper`]: crate::processor::taking::take_from_sleeper
+//! [`accept`]: crate::processor::taking::accept
 
 mod observer;
 mod program;

@@ -1,11 +1,13 @@
 //! The maker: a kernel thread that makes the others ahead of need.
 //!
-//! Whoever needs one cannot make it: the sentinel's would be of its own low class, and who has events masked must not allocate.
-//! It allocates to make one, so it may wait for a microprocess that was preempted inside the
-//! allocator: nobody depends on it for that one to go on (see [`pool`](crate::processor::pool)).
+//! The thread that needs a kernel thread cannot make it. A thread made by a sentinel would be of
+//! the sentinel's low class, and a thread with events masked must not allocate. The maker allocates
+//! to make a thread. So it may wait for a microprocess that was preempted inside the allocator,
+//! which must be able to continue without the maker (see [`pool`](crate::processor::pool)).
 //!
-//! The maker keeps some waiting, more after a time when many were needed at once, and dismisses what is not needed for long. It also gives
-//! the stacks of free slots back to the host that nobody has needed for long.
+//! The maker keeps some kernel threads waiting, more after many were needed at once. It dismisses
+//! those that were not needed for some time. It also returns the stacks of free slots to the host
+//! if they were not needed for some time.
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
@@ -21,24 +23,26 @@ use crate::processor::requests::{SPARES_MIN, coming};
 use crate::processor::shared::Shared;
 use crate::processor::slot::free;
 
-/// So many that have not begun yet go before starting more.
+/// The most threads that have been started and not begun; then the maker yields before it starts
+/// more.
 const UNBORN_MAX: u32 = 4;
-/// Descriptors to make room for: 64 KiB of kernel memory.
+/// The number of descriptors to reserve: 64 KiB of kernel memory.
 const DESCRIPTORS: u32 = 8192;
-/// How long a surplus is kept; then half of it is dismissed.
+/// How long a surplus is kept before half of it is dismissed.
 const TRIM_NS: u64 = 2_000_000_000;
 
-/// When to see whether those who were dismissed have exited.
+/// How long after a dismissal to check whether the dismissed threads have exited.
 const JOIN_NS: u64 = 50_000_000;
 
-/// Makes room for a descriptor of each kernel thread that will be looked at, before there are any; the thread that does it, if it takes
-/// long.
+/// Reserves descriptors for the kernel threads that will be observed, before there are any. Returns
+/// the thread that does so, if there is one.
 ///
-/// Where a process has several threads the host takes some 15 ms for it. The maker must not wait for that: it could make nothing meanwhile.
+/// In a process with several threads this takes the host some 15 ms. The maker must not wait for
+/// it, since it could make no threads meanwhile.
 pub(crate) fn make_room(detection: Detection) -> Option<JoinHandle<()>> {
     const STACK_BYTES: usize = 64 << 10;
     let reserve = || {
-        // Refused: then some kernel threads begin later.
+        // If the host refuses, some kernel threads take longer to begin.
         let _later = reserve_descriptors(DESCRIPTORS);
     };
     if detection == Detection::Off {
@@ -51,7 +55,7 @@ pub(crate) fn make_room(detection: Detection) -> Option<JoinHandle<()>> {
     }
 }
 
-/// The maker's life.
+/// What the maker runs, until the runtime stops.
 pub(crate) fn run(shared: &'static Shared) {
     let maker = &shared.maker;
     maker.tid.store(ThreadId::current().number(), Ordering::Release);
@@ -59,7 +63,7 @@ pub(crate) fn run(shared: &'static Shared) {
     make(shared);
     let (mut trim_ns, mut join_ns) = (None, None);
     loop {
-        // Before the look at anything that a poke may announce.
+        // Before the check of anything that a poke may announce.
         maker.word.store(0, Ordering::SeqCst);
         if shared.stopping.load(Ordering::SeqCst) {
             return;
@@ -82,18 +86,18 @@ pub(crate) fn run(shared: &'static Shared) {
     }
 }
 
-/// Keeps the calling thread, and those it will start, off the CPUs of virtual processors, if there are others: beginning takes a
-/// thread as long as ten hand-overs.
+/// Keeps the calling thread, and those that it will start, off the CPUs of virtual processors, if
+/// there are others. The start of a thread takes as long as ten hand-overs.
 fn step_aside(shared: &'static Shared) {
     let Ok(mut others) = affinity(ThreadId::current()) else { return };
     shared.vps().iter().filter(|vp| vp.cpu() != ANY_CPU).for_each(|vp| others.remove(vp.cpu()));
     if others.iter().next().is_some() {
-        // Refused: then they compete.
+        // If the host refuses, they compete with the virtual processors.
         let _beside = set_affinity(ThreadId::current(), &others);
     }
 }
 
-/// Makes as many as are wanted, in turn for each virtual processor.
+/// Starts as many spare threads as are wanted, for one virtual processor after the other.
 fn make(shared: &'static Shared) {
     for vp in shared.vps() {
         loop {
@@ -102,7 +106,7 @@ fn make(shared: &'static Shared) {
                 break;
             }
             if shared.start_spare(vp).is_err() {
-                // Whoever needs one asks again, or does without.
+                // A thread that needs a spare thread asks again, or does without.
                 break;
             }
             if vp.starting.load(Ordering::SeqCst) >= UNBORN_MAX {
@@ -112,7 +116,7 @@ fn make(shared: &'static Shared) {
     }
 }
 
-/// Dismisses half of what is more than the least.
+/// Dismisses half of the spare threads beyond the least number.
 fn trim(shared: &'static Shared) {
     shared.maker.wanted.store(SPARES_MIN, Ordering::Relaxed);
     for vp in shared.vps() {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   0   1   2 │ 3   4        the first `concurrency` run, the rest are retired
-//!   run       │ retired      a retired one runs nothing: its base sends microprocesses that become runnable there elsewhere
+//!   run       │ retired      runs nothing: its base sends what becomes runnable elsewhere
 //! ```
 //!
 //! A retired virtual processor keeps its port, its timers and its inbox, so operations begun there
@@ -11,7 +11,7 @@
 //! virtual processor, and waits there from then on. Once no operation is left, the kernel threads
 //! of a retired virtual processor sleep.
 //!
-//! The paper's kernel discards the surplus kernel threads and makes new ones later. Ours sleep
+//! The paper's kernel discards the surplus kernel threads and makes new ones later. Here they sleep
 //! instead: making a kernel thread takes as long as a thousand switches. Their number is bounded by
 //! what the runtime was built for.
 
@@ -75,7 +75,8 @@ pub fn set_concurrency(count: usize) -> Result<(), ConcurrencyError> {
     configuration::of(shared).change(|_| {
         shared.set_concurrency(count);
         for vp in shared.vps() {
-            // Who retires sends everybody away; who stays shares with those who begin.
+            // A virtual processor that retires sends all its microprocesses elsewhere. One that
+            // stays shares its work with those that begin to run.
             vp.alert(attention::RECONSIDER | attention::SPREAD);
         }
     });

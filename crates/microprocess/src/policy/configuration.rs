@@ -1,4 +1,4 @@
-//! What may be changed at run time, by one microprocess at a time.
+//! The settings that may be changed at run time, by one microprocess at a time.
 
 use core::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -12,15 +12,17 @@ use crate::wait::sync::Mutex as RuntimeMutex;
 /// The changeable configuration of one runtime.
 pub(crate) struct Configuration {
     of: &'static Shared,
-    /// Makes user schedulers for virtual processors; `None`: the built-in one, or those that it was built with. Held while
-    /// schedulers or the number of virtual processors are changed.
+    /// Makes user schedulers for virtual processors. `None` means the built-in scheduler, or the
+    /// schedulers that the runtime was built with. Locked while schedulers or the number of virtual
+    /// processors are changed.
     scheduler: RuntimeMutex<Option<Factory>>,
-    /// How many microprocesses change something, or wait for that.
+    /// The number of microprocesses that change something or wait for the lock.
     changing: AtomicUsize,
 }
 
 impl Configuration {
-    /// Calls `change` while nobody else changes anything. By a microprocess.
+    /// Calls `change` while no other microprocess changes anything. Only a microprocess may call
+    /// it.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Option<Factory>)) {
         self.changing.fetch_add(1, Ordering::SeqCst);
         let mut scheduler = self.scheduler.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,8 +49,8 @@ pub(crate) fn of(shared: &'static Shared) -> &'static Configuration {
     made
 }
 
-/// The run of `shared` has ended. Where it did so in the middle of a change, whoever has `shared`
-/// next gets another configuration.
+/// Called when the run of `shared` has ended. If it ended in the middle of a change, the next run
+/// with `shared` gets another configuration.
 pub(crate) fn leave(shared: &'static Shared) {
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|known| !ptr::eq(known.of, shared) || known.changing.load(Ordering::SeqCst) == 0);

@@ -1,19 +1,21 @@
 //! The pool of kernel threads that wait for a virtual processor.
 //!
-//! A stack without a lock: whoever hands a virtual processor on may be a thread of the lowest class that was put aside
-//! in the middle, and nobody shall wait for it. The most recent thread is taken first: its stack is warm.
+//! A lock-free stack. A thread that hands on a virtual processor may be of the lowest class, and be
+//! preempted by the host in the middle. No other thread may have to wait for it. The most recent
+//! thread is taken first: its stack is in the cache.
 //!
 //! # The reserve
-//! Beside the stack, the pool keeps one thread that runs no microprocess, the *reserve*. It is for
-//! the case that the holder sleeps, the stack is empty, and the maker makes nothing. The maker may
-//! then wait for a lock of the allocator that a microprocess of this virtual processor holds,
-//! preempted in the middle. That microprocess has a kernel thread of its own, so it needs no spare,
-//! but somebody must hand it the virtual processor. The reserve does (see
-//! [`dispatch`](crate::thread::dispatch)) and comes back here: it cannot be used up, as it never
-//! runs what may sleep.
+//! Beside the stack, the pool keeps one thread that runs no microprocess, the *reserve*. It is
+//! needed if the holder sleeps, the stack is empty, and the maker makes no threads.
 //!
-//! **Invariant:** a thread comes to the stack only after one has come to the reserve. A preemption
-//! takes a thread from the stack. So whoever is preempted leaves a reserve behind, here or on duty.
+//! The maker may then wait for a lock of the allocator that a microprocess of this virtual
+//! processor holds. That microprocess was preempted and has a kernel thread of its own. It needs no
+//! spare thread, but some thread must hand it the virtual processor. The reserve does so (see
+//! [`dispatch`](crate::thread::dispatch)) and returns to the pool. It cannot be used up, because it
+//! never runs code that may sleep.
+//!
+//! **Invariant:** a thread is put onto the stack only if there is a reserve. A preemption takes a
+//! thread from the stack. So after a preemption there is a reserve, in the pool or on duty.
 #![expect(unsafe_code, reason = "packs a pointer and a tag into one word")]
 
 use core::ptr;
@@ -32,7 +34,7 @@ const ALIGNMENT_SHIFT: u32 = 6;
 pub(crate) struct Pool {
     head: AtomicU64,
     size: AtomicU32,
-    /// Runs no microprocess; null while it is on duty, and before it comes.
+    /// The reserve. Null while it is on duty, and before there is one.
     reserve: AtomicPtr<KernelThread>,
 }
 
@@ -54,12 +56,13 @@ impl Pool {
         }
     }
 
-    /// How many wait, about, without the reserve.
+    /// The approximate number of waiting threads, without the reserve.
     pub(crate) fn size(&self) -> u32 {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Adds `thread`, which goes on to wait: as the reserve, if there is none.
+    /// Adds `thread`, which then waits for a virtual processor. It becomes the reserve if there is
+    /// none.
     pub(crate) fn put(&self, thread: &'static KernelThread) {
         let (none, entry) = (ptr::null_mut(), ptr::from_ref(thread).cast_mut());
         let is_reserve = self.reserve.load(Ordering::Relaxed).is_null()
@@ -85,14 +88,14 @@ impl Pool {
         self.size.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes the reserve: it runs no microprocess, and comes back by [`put`](Self::put).
+    /// Removes and returns the reserve: it runs no microprocess, and returns by [`put`](Self::put).
     pub(crate) fn take_reserve(&self) -> Option<&'static KernelThread> {
         let reserve = self.reserve.swap(ptr::null_mut(), Ordering::Acquire);
-        // SAFETY: null or a kernel thread's record, which lives for ever.
+        // SAFETY: null or a kernel thread's record, which is never freed.
         unsafe { reserve.as_ref() }
     }
 
-    /// Takes the thread that came last; not the reserve.
+    /// Removes and returns the thread that was added last; never the reserve.
     pub(crate) fn take(&self) -> Option<&'static KernelThread> {
         let mut head = self.head.load(Ordering::Acquire);
         loop {

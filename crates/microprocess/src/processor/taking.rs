@@ -3,8 +3,9 @@
 //! # No virtual processor is taken on a stale observation
 //! ```text
 //!   taker                                         holder
-//!   puts a claim into its vp word  ────────────►  from here on, a call into the runtime waits for the outcome,
-//!                                                 and a restartable sequence is refused
+//!   puts a claim into its vp word  ────────────►  from here on, a call into the runtime waits
+//!                                                 for the outcome, and a restartable sequence
+//!                                                 is refused
 //!   sees it asleep, mask clear, pc in no sequence
 //!   makes the loss final, or withdraws the claim
 //! ```
@@ -17,7 +18,8 @@
 //!
 //! A claim delays a holder that runs, so monitor and watchers also check before they claim. A
 //! thread that returns from the kernel claims at once: it runs on the holder's core, so the holder
-//! does not run. So does a sentinel's spare if the last spare has left the core again.
+//! does not run. So does a spare thread that a sentinel nominated, if the last spare thread, now
+//! the holder, has left the core again.
 #![expect(unsafe_code, reason = "makes a token for a holder that sleeps")]
 
 use kyocho_arch::restartable;
@@ -48,18 +50,19 @@ pub(crate) fn accept(vp: &'static Vp, spare: &'static KernelThread) -> bool {
     is_taken
 }
 
-/// What came of a look at a holder.
+/// The outcome of a look at a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// It slept, and has lost its processor.
+    /// The holder slept, and has lost its virtual processor.
     Taken,
-    /// It seems to sleep, and there is no spare thread for its processor.
+    /// The holder seems to sleep, and there is no spare thread for its virtual processor.
     NoSpare,
-    /// It does not sleep, or somebody else is taking its processor.
+    /// The holder does not sleep, or another thread is taking its virtual processor.
     Nothing,
 }
 
-/// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked. By the monitor, or a watcher.
+/// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked. Called by
+/// the monitor or a watcher.
 pub(crate) fn take_from_sleeper(vp: &'static Vp) -> Look {
     let mut look = Look::Nothing;
     let heir = exclusively(&vp.taking, || {
@@ -78,14 +81,16 @@ pub(crate) fn take_from_sleeper(vp: &'static Vp) -> Look {
         Some(spare)
     });
     let Some(heir) = heir else { return look };
-    // Not a moment earlier: the heir may take the core from this thread, and keep it for long.
+    // Only after `taking` is released: the heir may take the core from this thread, and keep it for
+    // long.
     heir.give(vp);
     vp.shared().maker.expect_use(vp);
     Look::Taken
 }
 
-/// Hands `vp` to the reserve of its pool if its holder sleeps, and no spare thread came for it: the
-/// maker may wait for a lock that a preempted microprocess holds. Whether it did. By the monitor.
+/// Hands `vp` to the reserve of its pool if its holder sleeps; returns whether it did. Called by
+/// the monitor when no spare thread came: the maker may wait for a lock that a preempted
+/// microprocess holds.
 pub(crate) fn take_for_reserve(vp: &'static Vp) -> bool {
     let heir = exclusively(&vp.taking, || {
         let reserve = vp.pool.take_reserve()?;
@@ -115,7 +120,7 @@ pub(crate) fn sleeps(holder: &KernelThread) -> Option<Asleep> {
     holder.asleep().filter(|asleep| !restartable::contains(asleep.pc))
 }
 
-/// Takes `vp` from its holder, if that sleeps. The caller then gives it to another thread.
+/// Takes `vp` from its holder, if the holder sleeps. The caller then gives it to another thread.
 fn take(vp: &'static Vp) -> Option<()> {
     #[cfg(test)]
     tests::note_taker();

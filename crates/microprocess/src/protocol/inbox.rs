@@ -1,19 +1,19 @@
-//! How everybody else asks something of the holder of a virtual processor: bits in a record, and a
+//! Messages from other threads to the holder of a virtual processor: bits in a record, and a
 //! lock-free stack of such records.
 //!
 //! ```text
 //!   post: bits |= what | LINKED ── was LINKED clear? ──► Link ── put into the inbox of its home
-//!   holder: takes the whole stack, turns it round, and for each Link: bits = 0, does what they said
+//!   holder: takes the whole stack, reverses it, and for each Link: bits = 0, does what they asked
 //! ```
 //!
-//! The inbox of a virtual processor that has stopped is *closed*. A link that finds it so is
-//! [reconsidered](reconsider): a record of an ended run is asked for nothing, but its slot may have
-//! become another microprocess's, with another home.
+//! The inbox of a virtual processor that has stopped is *closed*. A link for a closed inbox is
+//! [reconsidered](reconsider). The message to a record of an ended run is dropped. But the slot may
+//! belong to another microprocess by now, with another home.
 //!
 //! **Invariant:** the `LINKED` bit of a record is set exactly while there is a [`Link`] to it, or
-//! while it is in an inbox. `next` is the owner's of that meanwhile. Nobody but the owner of the
-//! link can clear the bit, and a link that is dropped clears it. So a record never keeps the bit
-//! when its last message is gone: the next user of the slot can be posted to.
+//! while it is in an inbox. Meanwhile only the owner of the link, or of the inbox, writes `next`.
+//! Only the owner of the link clears the bit, and a dropped link clears it. So a record never keeps
+//! the bit without a message: the next user of the slot can receive messages.
 //!
 //! (`tests/models/inbox.rs` runs this file in every order.)
 #![expect(unsafe_code, reason = "follows pointers to records, which live for ever")]
@@ -22,36 +22,36 @@ use core::ptr;
 
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// In some inbox.
+/// There is a [`Link`] to the record, or the record is in an inbox.
 pub(crate) const LINKED: u32 = 1;
 
-/// What can be put into an inbox.
+/// An element of an inbox.
 pub(crate) trait Posted: Sized + 'static {
     /// What is asked, and [`LINKED`].
     fn bits(&self) -> &AtomicU32;
-    /// The record that was put in before it.
+    /// The record that was put into the inbox before it.
     fn next(&self) -> &AtomicPtr<Self>;
 }
 
-/// A message to a record: what its bits ask. There is one at a time.
+/// A message to a record: its bits say what is asked. There is at most one link to a record.
 #[must_use = "it is put into the inbox of the record's home, or answered"]
 pub(crate) struct Link<R: Posted>(&'static R);
 
 impl<R: Posted> Link<R> {
-    /// The record that is asked.
+    /// The record to which the message goes.
     #[inline]
     pub(crate) fn record(&self) -> &'static R {
         self.0
     }
 
-    /// Takes what is asked: from here on the record may be put into an inbox again.
+    /// Takes and returns what is asked. From then on the record may be put into an inbox again.
     #[inline]
     pub(crate) fn answer(self) -> u32 {
         let record = self.into_record();
         record.bits().swap(0, Ordering::AcqRel) & !LINKED
     }
 
-    /// The record, whose bit stays set.
+    /// The record; its `LINKED` bit stays set.
     #[inline]
     fn into_record(self) -> &'static R {
         let record = self.0;
@@ -62,12 +62,12 @@ impl<R: Posted> Link<R> {
 
 impl<R: Posted> Drop for Link<R> {
     fn drop(&mut self) {
-        // Nothing is done about it, but the record can be asked again.
+        // The message is lost, but the record can receive messages again.
         self.0.bits().swap(0, Ordering::AcqRel);
     }
 }
 
-/// Adds `bits` to what is asked of `record`. The caller gets the link if there was none: it goes
+/// Adds `bits` to what is asked of `record`. Returns the link if there was none; the caller puts it
 /// into the inbox of the record's home.
 #[inline]
 pub(crate) fn ask<R: Posted>(record: &'static R, bits: u32) -> Option<Link<R>> {
@@ -75,12 +75,13 @@ pub(crate) fn ask<R: Posted>(record: &'static R, bits: u32) -> Option<Link<R>> {
     if was_linked { None } else { Some(Link(record)) }
 }
 
-/// Answers `link`, whose inbox is closed: the run of whoever was asked has ended. `home_is_closed`
-/// tells whether the same holds for the record's home, which may be another one by now. If it does
-/// not, what was asked is asked again: some of it may be for the next user of the slot.
+/// Answers `link`, whose inbox is closed because the run of its microprocess has ended.
+/// `home_is_closed` tells whether the inbox of the record's home is closed too. That home may be
+/// another one by now. If its inbox is open, this asks the same again, since some of it may be for
+/// the next user of the slot.
 ///
-/// The next user is asked after its home was opened, and the answer shows what was asked before. So
-/// whatever is dropped here was asked of a microprocess of an ended run.
+/// The next user is asked after its home was opened, and the answer includes what was asked before.
+/// So what is dropped here was asked of a microprocess of an ended run.
 pub(crate) fn reconsider<R: Posted>(
     link: Link<R>,
     home_is_closed: impl FnOnce() -> bool,
@@ -90,7 +91,7 @@ pub(crate) fn reconsider<R: Posted>(
     if home_is_closed() { None } else { ask(record, bits) }
 }
 
-/// Records of which something is asked.
+/// The records with a message for the holder of one virtual processor.
 #[derive(Debug)]
 pub(crate) struct Inbox<R>(AtomicPtr<R>);
 
@@ -99,12 +100,12 @@ impl<R: Posted> Inbox<R> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// The head of a closed one; no record has this address.
+    /// The head of a closed inbox; no record has this address.
     const fn closed() -> *mut R {
         ptr::without_provenance_mut(1)
     }
 
-    /// Adds what `link` is for. Gives it back if the inbox is closed.
+    /// Adds the record of `link`. Returns the link if the inbox is closed.
     pub(crate) fn put(&self, link: Link<R>) -> Result<(), Link<R>> {
         let entry = ptr::from_ref(link.record()).cast_mut();
         let mut head = self.0.load(Ordering::Relaxed);
@@ -121,14 +122,16 @@ impl<R: Posted> Inbox<R> {
         Err(link)
     }
 
-    /// Takes all links out; `handle` gets them, oldest first. By the holder: it is open.
+    /// Removes all links and passes them to `handle`, oldest first. Call as the holder; the inbox
+    /// is open.
     pub(crate) fn drain(&self, handle: impl Fn(Link<R>)) {
         let newest = self.0.swap(ptr::null_mut(), Ordering::Acquire);
         debug_assert!(newest != Self::closed(), "the holder has stopped");
         Self::handle_all(newest, handle);
     }
 
-    /// Takes no more from here on; `handle` gets what is left. There is no holder any more.
+    /// Closes the inbox and passes the remaining links to `handle`. Call when there is no holder
+    /// any more.
     pub(crate) fn close(&self, handle: impl Fn(Link<R>)) {
         let newest = self.0.swap(Self::closed(), Ordering::AcqRel);
         if newest != Self::closed() {
@@ -136,12 +139,12 @@ impl<R: Posted> Inbox<R> {
         }
     }
 
-    /// Whether it takes no more.
+    /// Whether the inbox is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.0.load(Ordering::Acquire) == Self::closed()
     }
 
-    /// Takes messages again, for the next run.
+    /// Opens the inbox again, for the next run.
     pub(crate) fn reopen(&self) {
         debug_assert!(self.is_closed(), "its last run has stopped");
         self.0.store(ptr::null_mut(), Ordering::Release);
@@ -150,8 +153,8 @@ impl<R: Posted> Inbox<R> {
     fn handle_all(newest: *mut R, handle: impl Fn(Link<R>)) {
         let mut newest = newest;
         let mut oldest = ptr::null_mut::<R>();
-        // SAFETY: records live for ever; those in the list are linked through `next`, which only
-        // we follow or change until their LINKED bit is cleared.
+        // SAFETY: records are never freed. Those in the list are linked through `next`, which only
+        // this thread reads or writes until it clears their LINKED bit.
         while let Some(record) = unsafe { newest.as_ref() } {
             let next = record.next().load(Ordering::Relaxed);
             record.next().store(oldest, Ordering::Relaxed);
@@ -161,7 +164,7 @@ impl<R: Posted> Inbox<R> {
         // SAFETY: as above.
         while let Some(record) = unsafe { oldest.as_ref() } {
             oldest = record.next().load(Ordering::Relaxed);
-            // The bit was set when it was put in, and this is its only link.
+            // The bit was set when the record was put in, and this is the only link to it.
             handle(Link(record));
         }
     }

@@ -1,4 +1,4 @@
-//! How a run begins and ends: its kernel threads, its main microprocess, and what is left of it.
+//! How a run begins and ends: its kernel threads, its main microprocess, and what remains of it.
 
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::Ordering;
@@ -28,16 +28,17 @@ use crate::schedule::fork;
 use crate::schedule::preempt;
 use crate::thread::spawn::furnish;
 
-/// What is the holder's of a virtual processor that has none: it has not begun, or has stopped.
+/// The holder's part of a virtual processor that has no holder: it has not begun, or has stopped.
 #[expect(unsafe_code, reason = "stands for a holder that is not there")]
 fn own(vp: &'static Vp) -> &'static Own {
-    // SAFETY: nothing runs there; the callers are the beginning and the end of a run.
+    // SAFETY: nothing runs on `vp`: it is called only before a run begins and after it has stopped.
     unsafe { Masked::assume(vp) }.own()
 }
 
-/// Puts the user schedulers in their places, before anything runs.
+/// Installs the user schedulers, before anything runs.
 ///
-/// Not from the configuration: its lock, taken by a kernel thread of no runtime, would turn all short locks on for good.
+/// The factory is a parameter, not read from the configuration. The lock of the configuration,
+/// taken by a kernel thread outside the runtimes, would make all short locks exclude for good.
 pub(super) fn install_schedulers(shared: &'static Shared, factory: &Factory) {
     for vp in shared.vps() {
         vp.queue_control().offer(factory.make(vp.index));
@@ -45,16 +46,17 @@ pub(super) fn install_schedulers(shared: &'static Shared, factory: &Factory) {
     }
 }
 
-/// Has everything run for so long at a time, where no user scheduler says otherwise.
+/// Sets the time slice of all virtual processors, if no user scheduler sets another.
 pub(super) fn set_slices(shared: &'static Shared, slice_ns: u64) {
     shared.vps().iter().for_each(|vp| vp.queue_control().set_usual_slice(slice_ns));
 }
 
-/// Puts the main microprocess into the first virtual processor's run queue, before anything runs.
-#[expect(unsafe_code, reason = "stands for a holder that is not there yet")]
+/// Puts the main microprocess into the run queue of the first virtual processor, before anything
+/// runs.
 ///
-/// `body` is small: it lies in the slot, so nothing is freed when it has returned, with events
-/// masked.
+/// `body` is small, so it is stored in the slot. So nothing is freed when it has returned, with
+/// events masked.
+#[expect(unsafe_code, reason = "stands for a holder that is not there yet")]
 pub(super) fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
     // SAFETY: nothing runs yet.
     let vp = unsafe { Masked::assume(shared.vps()[0]) };
@@ -70,15 +72,15 @@ pub(super) fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
 
 #[expect(unsafe_code, reason = "the main microprocess borrows from its caller")]
 fn spawn_main(record: &'static Record, body: impl FnOnce() + Send) -> kyocho_arch::Context {
-    // SAFETY: the slot was free. `run` returns after the virtual processors have stopped: either main has ended, or it never
-    // runs again.
+    // SAFETY: the slot was free. `run` returns after the virtual processors have stopped. By then,
+    // main has ended or never runs again.
     unsafe { furnish::<_, ()>(record, body) }
 }
 
-/// Stack of the monitor and the sentinels.
+/// Size of the stack of the monitor, the maker, the watchers and the sentinels.
 const WATCHER_STACK_BYTES: usize = 256 << 10;
 
-/// Kernel threads that hold no virtual processor, and where some of them wait.
+/// The kernel threads of a run that hold no virtual processor, and the seats of the watchers.
 pub(super) struct Watchers {
     threads: Vec<JoinHandle<()>>,
     seats: Vec<&'static Seat>,
@@ -90,9 +92,9 @@ impl Watchers {
     }
 }
 
-/// Starts the kernel threads; `watchers` gets those that hold no virtual processor.
+/// Starts the kernel threads; adds those that hold no virtual processor to `watchers`.
 pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) -> Result<(), Errno> {
-    // Before there are threads that it would have to wait for.
+    // Before there are other threads for which this would have to wait.
     barrier::prepare();
     watchers.threads.extend(maker::make_room(shared.detection));
     preempt::install();
@@ -101,11 +103,12 @@ pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) ->
     shared.enlist();
     space::join(shared);
     trace::join(shared);
-    // All of them before the first runs: it looks at the holders of others.
+    // All holders are appointed before the first runs, because it looks at the holders of others.
     let holders: Vec<_> = shared.vps().iter().map(|vp| Shared::appoint(vp)).collect();
     for (vp, holder) in shared.vps().iter().zip(holders) {
         shared.start_holder(vp, holder).inspect_err(|_| {
-            // The others start in vain, and the records of those that will not be started are lost.
+            // These virtual processors never start, so `stop` must not wait for them. The records
+            // of their holders are lost.
             shared.vps()[vp.index..].iter().for_each(|vp| vp.stopped.store(1, Ordering::SeqCst));
         })?;
     }
@@ -126,11 +129,11 @@ pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) ->
     Ok(())
 }
 
-/// How long a virtual processor gets to stop by itself.
+/// How long to wait for a virtual processor to stop before it is interrupted.
 const STOP_PATIENCE_NS: u64 = 1_000_000;
 
-/// Stops the virtual processors, joins the kernel threads and takes all slots back. Returns how
-/// many kernel threads are left: they carry microprocesses of this run, and sleep for ever.
+/// Stops the virtual processors, joins the kernel threads and reclaims the slots. Returns how many
+/// kernel threads are left: they carry microprocesses of this run, and sleep for ever.
 pub(super) fn stop(shared: &'static Shared, watchers: Watchers) -> usize {
     shared.stopping.store(true, Ordering::SeqCst);
     shared.monitor.poke();
@@ -156,7 +159,7 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) -> usize {
         port.quiesce();
         port.put();
     }
-    // Before the slots are given back: the next user of one must be able to get messages.
+    // Before the slots are returned: the next user of a slot must be able to receive messages.
     shared.vps().iter().for_each(|vp| vp.close_inbox());
     space::leave(shared);
     shared.vps().iter().for_each(|vp| vp.bell.take_down());
@@ -167,12 +170,13 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) -> usize {
     ready::free_retired();
     let all = shared.statistics();
     if all.spawned != all.ended || left != 0 {
-        // What is bound to a kernel thread that is left keeps its stack.
+        // A microprocess bound to a kernel thread that is left keeps its stack.
         for record in shared.take_records() {
-            // The scheduler that had it is gone; the next user of the slot was handed to none.
+            // Its scheduler no longer exists, and no scheduler has the next user of the slot yet.
             record.scheduling.set_queued(false);
             drop(record.machine.take());
-            // Whose they are never runs again, and they need not be `Send`.
+            // Their destructors do not run: the microprocess never runs again, and the values need
+            // not be `Send`.
             core::mem::forget(record.locals.take());
             record.inheritance.forget();
             if is_unreferenced(record) {
@@ -182,21 +186,21 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) -> usize {
             }
         }
     }
-    // The maker is gone.
+    // The maker, which does this during the run, has ended.
     slot::free::shrink();
     configuration::leave(shared);
     left
 }
 
-/// Whether nothing outside the slot of an abandoned microprocess points into it. What waits for an
-/// object, or was just woken from that, may stand in the queues of objects that outlive the runtime:
-/// its slot is kept as it is, and whoever finds the node there passes over it.
+/// Whether nothing outside the slot of an abandoned microprocess points into it. Its node may be in
+/// the queue of an object that outlives the runtime, if it waited there or was just woken. Then its
+/// slot is not reused, and a thread that finds the node in the queue skips it.
 fn is_unreferenced(record: &Record) -> bool {
     let alone = matches!(
         record.reason.get().kind,
         Kind::Nothing | Kind::Park | Kind::Sleep | Kind::Join | Kind::Bell
     );
-    // Whoever it waits for may be of another run, and wake it.
+    // The microprocess that it waits for may belong to another run, and wake it.
     let is_joined_by_another_run =
         record.joins.get().is_some_and(|joined| !joined.home().is_beside(record.home()));
     record.is_stackless.get() || alone && !is_joined_by_another_run

@@ -1,5 +1,5 @@
-//! What a run leaves to the next one: its shared part, its virtual processors and the slots of its
-//! microprocesses, and nothing that happened there.
+//! What the next run reuses of a run: its shared part, its virtual processors and the slots of its
+//! microprocesses. Nothing that happened in the run affects the next one.
 
 use core::ptr;
 use core::time::Duration;
@@ -13,10 +13,10 @@ use crate::processor::record::{Record, State, remote};
 use crate::schedule::mask;
 use crate::{Detection, JoinHandle, Outside, Runtime, park, sleep, spawn, statistics, yield_now};
 
-/// Runs of a kind of their own, so that those of other tests share nothing with them.
+/// A runtime with options of its own, so that runs of other tests share nothing with its runs.
 fn runtime(kind: u64) -> Runtime {
     let aside_max = Duration::from_nanos(123_456_700 + kind);
-    // Not by sentinels: where the host is busy, one of the lowest class takes long to end.
+    // Not by sentinels: if the host is busy, a thread of the lowest class takes long to end.
     let builder = Runtime::builder().virtual_processors(2).detection(Detection::Monitor);
     builder.stand_aside_max(aside_max).build()
 }
@@ -34,14 +34,15 @@ fn record<T>(handle: &JoinHandle<T>) -> &'static Record {
     handle.microprocess().record()
 }
 
-/// Lets others run until `handle`'s microprocess is parked.
+/// Yields until the microprocess of `handle` is parked.
 fn await_parked<T>(handle: &JoinHandle<T>) {
     while record(handle).state.get() != State::Parked {
         yield_now();
     }
 }
 
-/// Spawns and joins some, and leaves one that sleeps; the addresses.
+/// Spawns and joins some microprocesses and leaves one that sleeps; returns the addresses of the
+/// run's parts.
 fn short_run(runtime: &Runtime) -> Vec<usize> {
     const WORKERS: u64 = 10;
     let main = || {
@@ -115,7 +116,7 @@ fn handles_tell_in_the_next_run_how_the_former_ended() {
         })
         .unwrap();
     let main = || {
-        // One of them has the slot of the one that was parked.
+        // One of them uses the slot of the microprocess that was parked.
         let others: Vec<_> = (0..10).map(|_| spawn(|| ())).collect();
         others.into_iter().for_each(|other| other.join().unwrap());
         assert!(parked.is_finished(), "it never runs again");
@@ -141,8 +142,8 @@ fn a_promise_of_an_ended_run_is_none_of_the_next() {
     assert_eq!(short_run(&runtime), parts_after);
 }
 
-/// Parks as many as may take the slot of `former`, and has a kernel thread end the waits. Whether
-/// one of them had that slot.
+/// Parks enough microprocesses to reuse the slot of `former`, and wakes them from a kernel thread.
+/// Returns whether one of them used that slot.
 fn wake_the_next_user(former: &'static Record) -> bool {
     const SLOTS: usize = 100;
     let sleepers: Vec<_> = (0..SLOTS).map(|_| spawn(park)).collect();
@@ -161,7 +162,8 @@ fn wake_the_next_user(former: &'static Record) -> bool {
 
 #[test]
 fn a_message_to_a_stopped_virtual_processor_costs_the_next_user_of_the_slot_no_wake() {
-    // Of another kind, or it has the same virtual processors: then its holders find the message.
+    // With other options: otherwise the next run would use the same virtual processors, and their
+    // holders would find the message.
     let (runtime, next_runtime) = (runtime(5), runtime(6));
     // Another test may take the slot first.
     for _ in 0..1000 {
@@ -172,7 +174,7 @@ fn a_message_to_a_stopped_virtual_processor_costs_the_next_user_of_the_slot_no_w
                 record(&parked)
             })
             .unwrap();
-        // As a kernel thread does that saw the microprocess alive, and comes late.
+        // Like a kernel thread that saw the microprocess alive and posts too late.
         former.post(remote::UNPARK);
         if next_runtime.run(|| wake_the_next_user(former)).expect("all of them are woken") {
             return;

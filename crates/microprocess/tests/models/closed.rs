@@ -1,5 +1,5 @@
-//! A virtual processor stops while a message to it is on its way. The slot of the microprocess goes
-//! to another run, where its next user is asked something: that arrives.
+//! A virtual processor stops while a message to it is on its way. Then a microprocess of another
+//! run reuses the slot, and a message to it must arrive.
 
 use loom::thread::spawn;
 
@@ -7,7 +7,8 @@ use crate::inbox::real::{Inbox, Link, Posted, ask, reconsider};
 use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings};
 use crate::{explore, for_ever, must_fail};
 
-/// What the former user of the slot is asked, too late, and what its next user is asked.
+/// The message to the former user of the slot, which comes too late, and the message to its next
+/// user.
 const LATE: u32 = 2;
 const ASKED: u32 = 4;
 
@@ -31,12 +32,12 @@ impl Posted for Record {
     }
 }
 
-/// How it is done.
+/// The implementation under test: the real one, or a mutant.
 #[derive(Clone, Copy)]
 struct Way {
-    /// The run of [`STOPPED`] ends.
+    /// Closes the inbox of [`STOPPED`], whose run ends.
     close: fn(&'static World),
-    /// What becomes of a link whose inbox is closed.
+    /// Handles a link whose inbox is closed.
     forward: fn(&'static World, Link<Record>),
 }
 
@@ -55,7 +56,7 @@ impl World {
             next: AtomicPtr::new(core::ptr::null_mut()),
             home: AtomicU32::new(STOPPED),
         };
-        // The first use of the words.
+        // The first access to the words.
         record.bits.load(Ordering::Relaxed);
         record.next.load(Ordering::Relaxed);
         record.home.load(Ordering::Relaxed);
@@ -98,12 +99,12 @@ impl World {
         self.inboxes[STOPPED as usize].close(|link| (self.way.forward)(self, link));
     }
 
-    /// Mutant: the message is dropped, whoever has the slot by now.
+    /// Mutant: drops the message, even if the slot has another user by now.
     fn forget(&'static self, link: Link<Record>) {
         drop(link);
     }
 
-    /// Mutant: the message is dropped where the home is the one that was closed.
+    /// Mutant: drops the message if the home is the one that was closed, even if it is open again.
     fn forward_elsewhere(&'static self, link: Link<Record>) {
         let before = self.home();
         if let Some(link) = reconsider(link, || self.home() == before) {
@@ -111,7 +112,7 @@ impl World {
         }
     }
 
-    /// What has arrived at the home of the record.
+    /// The messages that have arrived at the home of the record.
     fn arrived(&'static self) -> u32 {
         let arrived = core::cell::Cell::new(0);
         self.inbox_of_home().drain(|link| arrived.set(arrived.get() | link.answer()));
@@ -119,8 +120,8 @@ impl World {
     }
 }
 
-/// A message comes late. Meanwhile the run ends, and the slot is another microprocess's at
-/// `new_home`.
+/// A message comes late. Meanwhile the run ends, and another microprocess reuses the slot, with
+/// home `new_home`.
 fn late_message(new_home: u32, way: Way) {
     explore(None, move || {
         let world = World::new(way);

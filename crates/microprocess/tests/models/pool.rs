@@ -1,5 +1,5 @@
-//! The pool of waiting kernel threads: a thread that is taken is taken once, and none is lost,
-//! whatever is added and taken meanwhile.
+//! The pool of waiting kernel threads: each thread is taken once and none is lost, whatever is
+//! added and taken at the same time.
 
 #[path = "../../src/processor/pool.rs"]
 mod real;
@@ -28,7 +28,7 @@ impl Threads for Pool {
 }
 
 /// Mutant: the same stack with a bare pointer as its head. A head that was removed and added again
-/// looks as if it had stayed.
+/// looks as if it had never been removed.
 struct Untagged(AtomicPtr<KernelThread>);
 
 impl Threads for Untagged {
@@ -58,8 +58,8 @@ impl Threads for Untagged {
     }
 }
 
-/// One thread takes; the other one takes two and puts the first back. Each of the two threads ends
-/// up in one place.
+/// One loom thread takes an entry. The other takes two and puts the first back. Each of the two
+/// entries ends up in one place.
 fn taken_and_put_back<P: Threads + 'static>(make: fn() -> P) {
     explore(Some(3), move || {
         let pool: &'static P = for_ever(make());
@@ -95,11 +95,11 @@ fn everybody_is_taken_once() {
     taken_and_put_back(with_reserve);
 }
 
-/// Two come to an empty pool while one is taken from it, as `take` does that.
+/// Two threads are put into an empty pool while `take` removes one.
 fn reserve_is_kept(take: fn(&Pool) -> Option<&'static KernelThread>) {
     explore(None, move || {
         let pool: &'static Pool = for_ever(Pool::new());
-        // The first use of its words.
+        // The first access to its words.
         assert!(pool.take().is_none() && pool.take_reserve().is_none());
         let threads = [for_ever(KernelThread::new()), for_ever(KernelThread::new())];
         let first = spawn(move || pool.put(threads[0]));

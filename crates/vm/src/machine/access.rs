@@ -6,8 +6,9 @@
 //! - A `Frame` points into its machine's own stack, two words or more above its beginning, and the
 //!   slots of the running procedure lie below the stack's end: calls check `limit`, and every
 //!   procedure keeps to `HEADROOM_SLOTS` above it or begins with `Reserve`.
-//! - Words behind instructions are what the generator put there: addresses of primitives, which live as
-//!   long as the process, and of locations, which live as long as the system or are kept by that code.
+//! - The words behind instructions are those that the generator wrote: addresses of primitives and
+//!   of locations. Primitives live as long as the process. Locations live as long as the system, or
+//!   are kept by that code.
 #![expect(unsafe_code, reason = "the machine's registers are pointers; verified code bounds them")]
 
 use crate::compiler::instruction::{Instruction, Opcode};
@@ -117,8 +118,8 @@ impl Frame {
     /// Writes such a place.
     #[inline(always)]
     pub fn set_value(self, slot: isize, value: Value) {
-        // SAFETY: by the module's invariant the slot lies in the machine's stack, which nobody
-        // else accesses while the machine runs.
+        // SAFETY: by the module's invariant the slot lies in the machine's stack, which no other
+        // thread accesses while the machine runs.
         unsafe { self.0.wrapping_offset(slot).write(value.to_word()) };
     }
 

@@ -57,7 +57,8 @@ struct Tables {
 
 static TABLES: OnceLock<Tables> = OnceLock::new();
 
-/// Hands over the procedures that the machine does not define itself. To call before anything else of this module; later calls change nothing.
+/// Installs the procedures that the machine does not define itself. Call it before any other
+/// function of this module. Later calls have no effect.
 pub fn install(
     primitives: impl Iterator<Item = &'static Primitive>,
     procedures: impl Iterator<Item = &'static Procedure>,
@@ -90,7 +91,8 @@ pub fn procedures() -> impl Iterator<Item = (usize, &'static Procedure)> {
     tables().procedures.iter().enumerate().map(|(i, &control)| (CONTROL_INDEX + i, control))
 }
 
-/// The control procedures that are system calls, by number: all but the machine's own, and those that only the prelude calls.
+/// The control procedures that are system calls, by number. These are all except the machine's own
+/// and those that only the prelude calls.
 ///
 /// # Panics
 /// No tables are [installed](install).

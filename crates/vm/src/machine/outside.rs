@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  step:  &mut Machine ── lend ──► &mut Mutator, which has a pointer to the machine around it
-//!                                     │ outside: a `HandOver` is published for the collector; state = SAFE
-//!  collector:  world stopped, published ──► context and machine, through the pointers of the `HandOver`
-//!                                     │ back: state = RUNNING, the world runs: the `HandOver` is withdrawn
+//!                                  │ outside: a `HandOver` is published for the collector; state = SAFE
+//!  collector:  world stopped, published ──► context and machine, through the `HandOver`'s pointers
+//!                                  │ back: state = RUNNING, the world runs: the `HandOver` is withdrawn
 //! ```
 //!
 //! A step has the only borrow of its machine, so the collector must not create another one. Instead
@@ -80,12 +80,13 @@ impl Machine {
         self.lend(|mutator| function(mutator, arguments))
     }
 
-    /// Runs `call`, which touches nothing of Lisp and may block in the kernel, where the machine has stopped.
+    /// Runs `call`, which accesses nothing of Lisp and may block in the kernel. The machine has
+    /// stopped.
     pub fn leave<T>(&mut self, call: impl FnOnce() -> T) -> T {
         self.lend(|mutator| mutator.outside(call))
     }
 
-    /// What the first procedure returned, or what nobody handled, by why the machine has stopped.
+    /// The value of the first procedure or the uncaught exception, as the reason of the stop tells.
     pub fn outcome(&self) -> Unrooted<'_> {
         Unrooted::new(self.outcome, self)
     }

@@ -33,8 +33,8 @@ pub const AGAIN: Value = Value::UNBOUND;
 const WORDS_MAX: usize = 1 << 17;
 
 impl Machine {
-    /// What was going on, after `Exit::Uncaught`. None where it is too much, or there is no memory for it. The
-    /// machine cannot run any more.
+    /// The state at the failure, after `Exit::Uncaught`. `None` if the stack is too large, or there
+    /// is no memory for the state. The machine cannot run any more.
     pub fn keep_failure(&mut self, object: Value) -> Option<Failure> {
         // It stands in the call of `%uncaught`, which stands in the place of `%raise`.
         let count = self.pending?;

@@ -1,25 +1,27 @@
-//! The wait that a control procedure is in the middle of: it stops the machine, and is called again when the thread goes on.
+//! The current wait of a control procedure. The procedure stops the machine, and is called again
+//! when the thread is woken.
 
 use kyocho_heap::value::Value;
 use kyocho_microprocess::Deadline;
 
-/// The wait that a control procedure is in the middle of.
+/// The current wait of a control procedure.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// When it is over in any case.
+    /// The time limit, if there is one.
     pub deadline: Option<Deadline>,
-    /// How far the procedure is.
+    /// The progress of the procedure.
     pub stage: Stage,
     /// The object in whose queue the thread may be.
     pub object: Value,
 }
 
-/// How far a procedure that waits is.
+/// The progress of a procedure that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It has done nothing but wait.
+    /// It has only waited.
     Begun,
-    /// It has sent what has this number: a message into a channel, a call to a gate; or waits for the collection with it.
+    /// It has sent the message or gate call with this number, or waits for the collection with this
+    /// number.
     Sent(u64),
 }
 

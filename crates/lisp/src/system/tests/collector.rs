@@ -324,8 +324,8 @@ fn allocating_threads_are_rarely_stopped_for_the_whole_marking() {
             let after = statistics();
             assert!(after.taken_bytes > before.taken_bytes, "threads allocate meanwhile");
             assert!(after.collections >= before.collections + 20);
-            // A host that does not run the collector for long may stop some of them throughout. Without
-            // the threads' waits, nearly all are stopped.
+            // If the host does not run the collector for long, some of them stop the world
+            // throughout. Without the threads' waits, nearly all do.
             let collections = after.collections - before.collections;
             let stopped = after.stopped - before.stopped;
             assert!(2 * stopped <= collections, "on {count}, {threads} threads: {after:?}");

@@ -11,7 +11,8 @@ const FILLS: &str = "
     (define (strings l) (strings (cons (make-string 100 #\\a) l)))
     (define (large l) (large (cons (make-vector 30000 l) l)))
     (define (flonums l x) (flonums (cons (+ x 0.5) l) (+ x 1.0)))
-    ;; What fills the heap is in a variable of the procedure that handles the shortage: no call returns in between.
+    ;; The data is in a variable of a procedure that calls itself in tail position. So no call
+    ;; returns, which would release the data, before the error is raised.
     (define (again fill n)
       (if (= n 0)
           'done

@@ -1,4 +1,5 @@
-//! A name of a host that no server answers for until a test says so; it is nobody's then, until one says that it is silent again.
+//! A host name whose look-ups get no answer. They wait until a test calls [`end`], and then fail:
+//! there is no such host. After [`begin`], look-ups wait again.
 
 use kyocho_library::primitives::host_names::call_before_look_ups;
 use std::io;
@@ -16,18 +17,18 @@ fn keep(host: &str) -> io::Result<()> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Has look-ups ask.
+/// Makes look-ups of the name wait, if it is silent.
 pub(crate) fn install() {
     call_before_look_ups(keep);
 }
 
-/// The name is silent from now on.
+/// Look-ups of the name wait from now on.
 pub(crate) fn begin() {
     install();
     *OVER.0.lock().unwrap() = false;
 }
 
-/// It is nobody's.
+/// Look-ups of the name fail from now on, including those that wait.
 pub(crate) fn end() {
     let (over, changed) = &OVER;
     *over.lock().unwrap() = true;

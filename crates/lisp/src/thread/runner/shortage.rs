@@ -35,8 +35,8 @@ const HANDLING_TRIES_MAX: u32 = 10;
 /// Cells that a thread gets with one request while memory is short.
 const SHORT_CELLS: usize = 64;
 
-/// How threads wait for the collector if they have taken too much: each waits so many nanoseconds for
-/// each so many cells that it takes. No wait at other paces.
+/// The wait of threads for the collector if they have taken too much: a number of cells, and the
+/// nanoseconds that a thread waits for each such number that it takes. `None`: no wait.
 fn paced(pace: Pace) -> Option<(usize, u64)> {
     match pace {
         Pace::Ahead | Pace::Even | Pace::Behind => None,
@@ -61,8 +61,8 @@ impl Runner {
         }
     }
 
-    /// Notes that the thread has got the out-of-memory error. What it took before does not count any
-    /// more in the search for the greediest thread: its handlers may have freed that.
+    /// Notes that the thread has got the out-of-memory error. Memory that it took before no longer
+    /// counts in the search for the greediest thread, because its handlers may have freed it.
     fn note_error(&mut self, thread: &LispThread) {
         (self.error_raised, self.starved) = (true, 0);
         let taken = thread.taken.load(Ordering::Relaxed);
@@ -126,9 +126,9 @@ impl Runner {
         self.keep_pace(machine)
     }
 
-    /// Slows the thread down if threads allocate faster than the collector marks. All threads wait in
-    /// proportion to what they take, so one that takes little hardly waits. A thread that runs its last
-    /// `dynamic-wind` procedures does not wait: its time is limited.
+    /// Slows the thread down if threads allocate faster than the collector marks. Threads wait in
+    /// proportion to what they take. A thread that runs its last `dynamic-wind` procedures does not
+    /// wait, because its time is limited.
     fn keep_pace(&mut self, machine: &Machine) -> Option<Step> {
         let pace = self.kernel.heap.pace();
         if pace < Pace::Behind {

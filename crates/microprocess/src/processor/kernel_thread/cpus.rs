@@ -1,4 +1,5 @@
-//! What the host knows of a kernel thread: on which CPUs it may run, and how exactly its sleeps end.
+//! Settings of a kernel thread in the host: the CPUs on which it may run, and how exactly its
+//! sleeps end.
 
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::scheduling::{CpuSet, set_affinity, set_timer_slack_ns};
@@ -7,46 +8,51 @@ use kyocho_sys::task::ThreadId;
 use super::{ANY_CPU, KernelThread};
 
 impl KernelThread {
-    /// Confines this thread, which is the caller or waits for a processor, to `cpu`. One that sleeps is moved within 2 µs, one
-    /// that runs takes ten times as long.
+    /// Confines this thread, which is the caller or waits for a virtual processor, to `cpu`. The
+    /// host moves a sleeping thread within 2 µs; a running one takes ten times as long.
     pub(crate) fn pin(&self, cpu: usize) {
-        // One that has not begun yet does so itself.
+        // A thread that has not begun yet pins itself when it begins.
         let Some(id) = self.id() else { return };
         if self.cpu.replace(cpu) != cpu && cpu != ANY_CPU && !self.roams.load(Ordering::Relaxed) {
-            // Refused, say because the CPU has gone: then the thread runs elsewhere, and detection is slower.
+            // If the host refuses, say because the CPU is offline, the thread runs elsewhere. Then
+            // detection is slower.
             let _elsewhere = set_affinity(id, &CpuSet::single(cpu));
         }
     }
 
-    /// Lets this thread, the calling one, run on `cpus`, whatever its processor is pinned to, until [`settle`](Self::settle).
+    /// Lets the calling thread, which is this one, run on `cpus` until [`settle`](Self::settle),
+    /// whatever CPU its virtual processor is pinned to.
     pub(crate) fn roam(&self, cpus: &CpuSet) {
         self.roams.store(true, Ordering::Relaxed);
-        // Refused: then it runs where it has run.
+        // If the host refuses, the thread runs where it ran before.
         let _wider = set_affinity(ThreadId::current(), cpus);
     }
 
-    /// Lets this thread, the calling one, run where its processor is pinned to, or on `before` if nowhere. Masked.
+    /// Lets the calling thread, which is this one, run on the CPU that its virtual processor is
+    /// pinned to, or on `before` if there is none. Call with events masked.
     pub(crate) fn settle(&self, before: &CpuSet) {
         self.roams.store(false, Ordering::Relaxed);
         let cpu = self.cpu.get();
         let pinned = (cpu != ANY_CPU).then(|| CpuSet::single(cpu));
-        // Refused: then it runs where it has run.
+        // If the host refuses, the thread runs where it ran before.
         let _narrower = set_affinity(ThreadId::current(), pinned.as_ref().unwrap_or(before));
     }
 
-    /// The calling thread's sleeps end in time from here on, and not up to 50 µs later. For who sleeps until the next timer: what a program
-    /// sleeps in the kernel by itself may end together with others' sleeps, as it does in any program.
+    /// From now on the calling thread's sleeps end in time, and not up to 50 µs late. For a thread
+    /// that sleeps until the next timer. Other sleeps of a program in the kernel may end together,
+    /// as in any program.
     pub(crate) fn be_exact(&self) {
         if !self.is_exact.replace(true) {
-            // Refused: then timers are late.
+            // If the host refuses, timers are late.
             let _late = set_timer_slack_ns(1);
         }
     }
 
-    /// The calling thread, and those that start as its copies, sleep as the process's first one does.
+    /// Resets how exactly the sleeps of the calling thread, and of threads that start as its
+    /// copies, end. They end as those of the first thread of the process.
     pub(crate) fn be_as_exact_as_others(&self) {
         if self.is_exact.replace(false) {
-            // Refused: then a child is woken more exactly than it might.
+            // If the host refuses, a child is woken more exactly than necessary.
             let _exact = set_timer_slack_ns(0);
         }
     }

@@ -1,4 +1,5 @@
-//! Where a kernel thread sleeps: by a file of `/proc`, or by what a program in the host's scheduler writes.
+//! Where a kernel thread sleeps, as read from a file of `/proc` or written by a program in the
+//! host's scheduler.
 #![expect(unsafe_code, reason = "keeps descriptors and addresses of words in atomics")]
 
 use core::mem::ManuallyDrop;
@@ -12,7 +13,7 @@ use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId, raise_descriptor_limi
 use super::KernelThread;
 use crate::data::view::{View, ViewWords};
 
-/// Nothing is open.
+/// No file is open.
 pub(super) const NO_FILE: RawFd = -1;
 
 impl KernelThread {
@@ -20,43 +21,45 @@ impl KernelThread {
         let file = reader.into_raw_fd();
         let set = self.reader.compare_exchange(NO_FILE, file, Ordering::AcqRel, Ordering::Relaxed);
         if set.is_err() {
-            // SAFETY: opened just now, and nobody else knows it.
+            // SAFETY: opened just now, and not stored anywhere.
             drop(unsafe { SystemCallReader::from_raw_fd(file) });
         }
     }
 
-    /// Makes it possible to look where the thread sleeps, if that was refused when it began: it may be granted now. Allocates.
+    /// Opens the file that shows where the thread sleeps, if the host refused that when the thread
+    /// began: it may permit it by now. Allocates.
     pub(crate) fn ensure_reader(&self) {
         if self.reader.load(Ordering::Acquire) != NO_FILE {
             return;
         }
-        // Refused again: then later.
+        // If the host refuses again, a later call tries again.
         if let Some(reader) = self.id().and_then(|id| SystemCallReader::open(id).ok()) {
             self.set_reader(reader);
         }
     }
 
-    /// Stops watching the thread. Nobody looks any more.
+    /// Closes the file. No other thread may look at this one any more.
     pub(crate) fn close_reader(&self) {
         let file = self.reader.swap(NO_FILE, Ordering::AcqRel);
         if file != NO_FILE {
-            // SAFETY: `set_reader` made the number out of a reader; the swap took the only copy.
+            // SAFETY: `set_reader` took the number from a reader; the swap took the only copy.
             drop(unsafe { SystemCallReader::from_raw_fd(file) });
         }
     }
 
-    /// What the host's scheduler writes about it.
+    /// What the host's scheduler writes about the thread, if there is a program that writes it.
     pub(crate) fn view(&self) -> Option<View> {
-        // SAFETY: null or set by `set_view` to words that live for ever.
+        // SAFETY: null, or set by `set_view` to words that are never freed.
         unsafe { self.view.load(Ordering::Acquire).as_ref() }.map(View::new)
     }
 
-    /// Sets what the host's scheduler writes about it to, for ever.
+    /// Sets the words that the host's scheduler writes about the thread, for good.
     pub(crate) fn set_view(&self, words: &'static ViewWords) {
         self.view.store(ptr::from_ref(words).cast_mut(), Ordering::Release);
     }
 
-    /// Where it sleeps in the kernel; `None` while it runs or wants to, or where we may not look.
+    /// Where the thread sleeps in the kernel; `None` while it runs or is ready to run, or if the
+    /// host does not permit the look.
     pub(crate) fn asleep(&self) -> Option<Asleep> {
         match self.view() {
             Some(view) if view.is_known() && !view.is_asleep() => None,
@@ -70,14 +73,16 @@ impl KernelThread {
         if file == NO_FILE {
             return None;
         }
-        // SAFETY: a reader's, closed once nobody looks any more, and not here.
+        // SAFETY: the number belongs to a reader. `close_reader` closes it when no thread looks any
+        // more; `ManuallyDrop` keeps it open here.
         let reader = ManuallyDrop::new(unsafe { SystemCallReader::from_raw_fd(file) });
         reader.asleep().ok()?
     }
 }
 
-/// Opens the file that tells where the calling thread sleeps. Where descriptors run out, the process takes those that it may have
-/// but did not ask for: a shell gives 1,024, and a thousand sleepers are nothing unusual.
+/// Opens the file that shows where the calling thread sleeps. If the process runs out of
+/// descriptors, this raises its limit to the greatest that the host permits. A shell sets a limit
+/// of 1,024, and a thousand sleeping threads are common.
 pub(super) fn open_reader() -> Option<SystemCallReader> {
     let open = || SystemCallReader::open(ThreadId::current());
     match open() {

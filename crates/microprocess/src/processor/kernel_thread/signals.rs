@@ -1,28 +1,30 @@
-//! Signals to a kernel thread: one interrupts what it runs, the other ends the call that it sleeps in.
+//! Signals to a kernel thread: one interrupts the code that it runs, the other ends the call in
+//! which it sleeps.
 
 use kyocho_sys::signal::{self, Signal};
 
 use super::KernelThread;
 
-/// Interrupts running code. Hardly any program uses it, and by default it does nothing.
+/// Interrupts running code. Hardly any program uses this signal, and its default action is to
+/// ignore it.
 pub(crate) const PREEMPTING: Signal = Signal::URG;
 
-/// The signal that lets a sleeping call return early: no call is restarted after it.
+/// The signal that makes a sleeping call return early: no call is restarted after it.
 pub(crate) fn interrupting_signal() -> Signal {
     Signal::realtime(10)
 }
 
 impl KernelThread {
-    /// Interrupts whatever it does, even while it sleeps.
+    /// Interrupts the thread whatever it does, even while it sleeps.
     pub(crate) fn interrupt(&self) {
         if let Some(thread) = self.id() {
-            // Gone: then it holds nothing.
+            // If the thread has ended, it holds nothing.
             let _gone = signal::send(thread, PREEMPTING);
         }
     }
 
-    /// Unblocked, for a thread that does not ask: interrupts it if it runs on in its microprocess
-    /// without a processor instead of calling the runtime.
+    /// The event *Unblocked* for a thread that came back from the kernel without calling the
+    /// runtime. Interrupts the thread if it runs its microprocess without a virtual processor.
     pub(crate) fn interrupt_straggler(&self) {
         let comes_itself = self.is_masked();
         if self.is_stranded() && !comes_itself && self.asleep().is_none() {
@@ -30,10 +32,11 @@ impl KernelThread {
         }
     }
 
-    /// Lets the kernel call that it sleeps in return early, if it is one that signals interrupt.
+    /// Makes the kernel call in which the thread sleeps return early, if signals interrupt that
+    /// call.
     pub(crate) fn interrupt_call(&self) {
         if let Some(thread) = self.id() {
-            // Gone, or back already: it interrupts nothing.
+            // If the thread has ended or come back already, nothing is interrupted.
             let _gone = signal::send(thread, interrupting_signal());
         }
     }

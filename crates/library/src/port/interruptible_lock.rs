@@ -21,10 +21,10 @@ pub(crate) struct InterruptibleLock<T> {
 
 /// Exclusive access, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'a, T> {
+pub(crate) struct Locked<'a, T> {
     /// `None` once it has been released.
     value: Option<MutexGuard<'a, T>>,
-    turn: &'a InterruptibleLock<T>,
+    lock: &'a InterruptibleLock<T>,
 }
 
 impl<T> InterruptibleLock<T> {
@@ -33,17 +33,17 @@ impl<T> InterruptibleLock<T> {
     }
 
     /// Locks it if it is free.
-    pub(super) fn try_lock(&self) -> Option<Held<'_, T>> {
+    pub(super) fn try_lock(&self) -> Option<Locked<'_, T>> {
         let value = match self.value.try_lock() {
             Ok(value) => value,
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(Held { value: Some(value), turn: self })
+        Some(Locked { value: Some(value), lock: self })
     }
 
     /// Locks it. Waits in the kernel; gives up after a signal if `is_cut` returns true.
-    pub(super) fn lock_unless(&self, is_cut: impl Fn() -> bool) -> Option<Held<'_, T>> {
+    pub(super) fn lock_unless(&self, is_cut: impl Fn() -> bool) -> Option<Locked<'_, T>> {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         // Either the releasing thread sees the waiter, or this thread sees that the lock is free.
         fence(Ordering::SeqCst);
@@ -62,14 +62,14 @@ impl<T> InterruptibleLock<T> {
     }
 
     /// Locks it, however long that takes.
-    pub(super) fn lock(&self) -> Held<'_, T> {
+    pub(super) fn lock(&self) -> Locked<'_, T> {
         self.try_lock()
             .or_else(|| self.lock_unless(|| false))
             .expect("only an interruption ends the wait without the lock")
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for Locked<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -77,19 +77,19 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for Locked<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         self.value.as_mut().expect("it has not been released")
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for Locked<'_, T> {
     fn drop(&mut self) {
         self.value = None;
         fence(Ordering::SeqCst);
-        if self.turn.waiters.load(Ordering::SeqCst) > 0 {
-            self.turn.freed.fetch_add(1, Ordering::SeqCst);
-            futex::wake(&self.turn.freed, 1);
+        if self.lock.waiters.load(Ordering::SeqCst) > 0 {
+            self.lock.freed.fetch_add(1, Ordering::SeqCst);
+            futex::wake(&self.lock.freed, 1);
         }
     }
 }
@@ -102,21 +102,21 @@ mod tests {
 
     #[test]
     fn every_waiter_gets_the_lock_and_an_interrupted_one_gives_up() {
-        let turn = Arc::new(InterruptibleLock::new(0));
-        let count = |turn: &InterruptibleLock<u32>| (0..10_000).for_each(|_| *turn.lock() += 1);
+        let lock = Arc::new(InterruptibleLock::new(0));
+        let count = |lock: &InterruptibleLock<u32>| (0..10_000).for_each(|_| *lock.lock() += 1);
         let others: Vec<_> = (0..3)
             .map(|_| {
-                let turn = Arc::clone(&turn);
-                thread::spawn(move || count(&turn))
+                let lock = Arc::clone(&lock);
+                thread::spawn(move || count(&lock))
             })
             .collect();
-        count(&turn);
+        count(&lock);
         others.into_iter().for_each(|other| other.join().unwrap());
-        let held = turn.lock();
+        let held = lock.lock();
         assert_eq!(*held, 40_000);
-        assert!(turn.try_lock().is_none());
-        assert!(turn.lock_unless(|| true).is_none());
+        assert!(lock.try_lock().is_none());
+        assert!(lock.lock_unless(|| true).is_none());
         drop(held);
-        assert_eq!(turn.lock_unless(|| true).map(|held| *held), Some(40_000));
+        assert_eq!(lock.lock_unless(|| true).map(|held| *held), Some(40_000));
     }
 }
