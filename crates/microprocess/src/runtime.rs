@@ -9,6 +9,8 @@ use std::{env, thread};
 
 use kyocho_sys::prim::atomic::Ordering;
 
+use self::deadlock::waiting_in;
+pub use self::deadlock::{Deadlock, Waiting};
 use self::life::{Watchers, install_schedulers, set_slices, start_main, start_threads, stop};
 use crate::calls::io::{Mechanism, mechanism};
 use crate::data::detection::Detection;
@@ -19,7 +21,7 @@ use crate::policy::scheduler::Factory;
 use crate::processor::dispatcher::Dispatcher;
 use crate::processor::foreign_locks;
 use crate::processor::instruments;
-use crate::processor::record::{Reason, State};
+
 use crate::processor::reflection::{self, Reflection};
 use crate::processor::scheduler::Scheduler;
 use crate::processor::shared::{Options, Shared, outcome};
@@ -30,9 +32,9 @@ use crate::schedule;
 use crate::schedule::fork;
 use crate::thread::dispatch;
 use crate::thread::local;
-use crate::wait::sync;
 
 pub mod control;
+mod deadlock;
 mod debugger;
 mod life;
 
@@ -220,7 +222,7 @@ impl RuntimeBuilder {
     }
 }
 
-/// Whether to serve the control socket, by the wishes of the program and of its user.
+/// Whether to serve the control socket, as the program and the user of the process want it.
 fn control_is_wanted(program: Option<bool>, user: Option<&OsStr>) -> bool {
     match user.and_then(OsStr::to_str) {
         Some("0") => false,
@@ -243,8 +245,9 @@ const ASIDE_MAX: Duration = Duration::from_secs(1);
 /// Virtual processors for one address space, or for a part of it.
 #[derive(Debug, Clone)]
 pub struct Runtime {
-    /// How many virtual processors run at the start, and how many there are.
+    /// The number of virtual processors that run at the start.
     concurrency: usize,
+    /// The number of virtual processors that exist; the others are retired at the start.
     virtual_processors: usize,
     detection: Detection,
     limits: Limits,
@@ -259,54 +262,6 @@ impl Default for Runtime {
         Self::builder().build()
     }
 }
-
-/// The error of a run in which nothing was runnable or pending, and `main` had not returned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deadlock {
-    /// The waiting microprocesses, oldest first.
-    pub waiting: Vec<Waiting>,
-}
-
-/// A microprocess in a deadlock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
-    /// Its id.
-    pub id: u64,
-    /// Its name, if it has one.
-    pub name: Option<String>,
-    /// The level of its priority.
-    pub level: u8,
-    /// What it waited for.
-    pub reason: Reason,
-    /// If it waited for a mutex: the id of the microprocess that held the mutex.
-    pub held_by: Option<u64>,
-}
-
-/// The most waiting microprocesses that the text lists.
-const LISTED_MAX: usize = 100;
-
-impl fmt::Display for Deadlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "deadlock: nothing is runnable and nothing pending; {} wait:",
-            self.waiting.len()
-        )?;
-        for Waiting { id, name, level, reason, held_by } in self.waiting.iter().take(LISTED_MAX) {
-            let name = name.as_deref().unwrap_or("(no name)");
-            write!(f, "\n  microprocess {id} {name}, priority {level}, waits for {reason}")?;
-            if let Some(holder) = held_by {
-                write!(f, ", held by microprocess {holder}")?;
-            }
-        }
-        if self.waiting.len() > LISTED_MAX {
-            write!(f, "\n  and {} more", self.waiting.len() - LISTED_MAX)?;
-        }
-        Ok(())
-    }
-}
-
-impl core::error::Error for Deadlock {}
 
 impl Runtime {
     /// A builder for a runtime.
@@ -326,8 +281,8 @@ impl Runtime {
     ///
     /// # Panics
     /// `main` panicked, or the host gives no memory or kernel threads for the start. Also if the
-    /// process was forked from one in which a runtime ran: until it calls `exec` or `_exit`, such a
-    /// process may only do what a signal handler may.
+    /// process was forked from one in which a runtime ran. Until such a process calls `exec` or
+    /// `_exit`, it may only do what a signal handler may.
     pub fn run<F, T>(&self, main: F) -> Result<T, Deadlock>
     where
         F: FnOnce() -> T + Send,
@@ -374,9 +329,9 @@ impl Runtime {
             main();
             local::end(schedule::current());
             instruments::release(shared);
-            // Never left: with events unmasked, it could be preempted between the end of the run
-            // and its own. It would be abandoned there, with its kernel thread and this run's
-            // shared part.
+            // This section is never left. With events unmasked, the microprocess could be preempted
+            // after the end of the run and before its own end. Then it would be abandoned there,
+            // together with its kernel thread and the shared part of this run.
             let _until_it_is_gone = schedule::mask();
             shared.end(outcome::FINISHED);
         };
@@ -430,22 +385,6 @@ where
     T: Send,
 {
     Runtime::default().run(main)
-}
-
-/// The waiting microprocesses of a runtime in which nothing runs, and what they wait for.
-fn waiting_in(shared: &'static Shared) -> Vec<Waiting> {
-    let parked = shared.records().filter(|record| record.state.get() == State::Parked);
-    let mut waiting: Vec<Waiting> = parked
-        .map(|record| Waiting {
-            id: record.id(),
-            name: record.name.get().as_str().map(str::to_owned),
-            level: record.level(),
-            reason: record.reason.get(),
-            held_by: sync::holder_of(record.reason.get()),
-        })
-        .collect();
-    waiting.sort_by_key(|waiting| waiting.id);
-    waiting
 }
 
 impl Shared {

@@ -170,12 +170,14 @@ impl Section {
 }
 
 /// Unmasks events after a suspension, on the present kernel thread, which may be another one.
+///
+/// Without a virtual processor to be seen, a claim is pending, and [`attend`] waits for its outcome.
 #[inline(always)]
 pub(crate) fn resume() {
     let thread = KernelThread::current();
     let vp = thread.held();
     thread.unmask();
-    if vp.is_some_and(|vp| vp.attention.load(Ordering::Relaxed) != 0) {
+    if vp.is_none_or(|vp| vp.attention.load(Ordering::Relaxed) != 0) {
         attend();
     }
 }
@@ -186,7 +188,7 @@ pub(crate) fn resume_at_point() {
     let thread = KernelThread::current();
     let vp = thread.held();
     thread.unmask();
-    if vp.is_some_and(|vp| vp.attention.load(Ordering::Relaxed) != 0) {
+    if vp.is_none_or(|vp| vp.attention.load(Ordering::Relaxed) != 0) {
         attend();
         kill_point::point();
     }
@@ -248,14 +250,8 @@ fn continue_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Reco
     }
     vp.queue().push(me, Arrival::Unblocked);
     switch_away(vp, me);
-    held_now().expect("a resumed microprocess has a virtual processor")
-}
-
-/// The virtual processor that the calling kernel thread holds, with events masked. Another thread
-/// that took it for asleep a moment ago may be about to withdraw its claim.
-pub(crate) fn held_now() -> Option<&'static Vp> {
     let thread = KernelThread::current();
-    thread.held().or_else(|| thread.settle_claim())
+    thread.held_settled().expect("a resumed microprocess has a virtual processor")
 }
 
 /// Sleeps until the microprocess bound to `thread` gets a virtual processor; for ever if the
@@ -288,12 +284,13 @@ pub(crate) fn attend() {
         if me.orders.is_any() {
             kill_point::act_on_orders(vp, me);
         }
-        let vp = held_now().expect("a resumed microprocess has a virtual processor");
+        let thread = KernelThread::current();
+        let vp = thread.held_settled().expect("a resumed microprocess has a virtual processor");
         // SAFETY: held as just found, with events masked.
         let vp = unsafe { Masked::assume(vp) };
         reconsider(vp, me, bits);
         let thread = KernelThread::current();
-        let vp = held_now();
+        let vp = thread.held_settled();
         thread.unmask();
         if vp.is_none_or(|vp| !vp.wants_more()) {
             return;

@@ -33,7 +33,7 @@ use crate::processor::trace::What;
 use crate::processor::vp::{self, Masked, Vp, attention};
 use crate::schedule::fork;
 use crate::schedule::in_place::{abandon_in_place, stop_in_place, try_suspend_in_place};
-use crate::schedule::{held_now, queue_up};
+use crate::schedule::queue_up;
 
 /// Installs the signal handlers, once in the life of the process.
 pub(crate) fn install() {
@@ -109,7 +109,7 @@ pub(crate) unsafe fn rewind(context: *mut c_void) -> usize {
 fn upcall(thread: &'static KernelThread, at: Interrupted) {
     loop {
         thread.mask();
-        let held = thread.held().or_else(|| thread.settle_claim());
+        let held = thread.held_settled();
         let running = held.and_then(|vp| vp.current.get());
         if running.is_some_and(|me| hidden::continues_in_a_sequence(thread, me, at.sp))
             || c_library::postpones(thread, at.pc)
@@ -131,7 +131,7 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
                 reconsider(vp, me, vp::slice(bits));
             }
         }
-        let vp = held_now();
+        let vp = thread.held_settled();
         thread.unmask();
         if vp.is_none_or(|vp| !vp.wants_more()) {
             return;

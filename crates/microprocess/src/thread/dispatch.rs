@@ -129,9 +129,7 @@ fn hold(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> 
             // microprocess that switches to the base continues here.
             unsafe { switch(thread.base.as_ptr(), record.context.get()) };
         }
-        // Another thread may be about to withdraw a claim, having found that this thread does not
-        // sleep.
-        let held = thread.held().or_else(|| thread.settle_claim());
+        let held = thread.held_settled();
         let held = held.expect("a thread that returns to the base holds a virtual processor");
         // SAFETY: held as just found, with events masked.
         vp = unsafe { Masked::assume(held) };
