@@ -132,6 +132,45 @@ fn an_instance_ends_with_any_of_its_processes() {
     }
 }
 
+/// Kills the warden, and the command after the server has sent it the last report. The command is
+/// stopped, so it does not receive that report.
+#[test]
+fn a_command_killed_before_it_hears_the_last_report_leaves_nothing() {
+    if !is_permitted("a_command_killed_before_it_hears_the_last_report_leaves_nothing") {
+        return;
+    }
+    let instance = Stubborn::start();
+    let command = instance.command.id();
+    let folders = folders_of(command);
+    let server = only_child(command);
+    let warden = only_child(server);
+    signal("-STOP", &[command]);
+    wait_until("the command has stopped", || has_stopped(command));
+    signal("-KILL", &[warden]);
+    // The server takes the warden's status before it sends the report.
+    let warden = format!("/proc/{warden}");
+    wait_until("the server noticed it", || !std::path::Path::new(&warden).exists());
+    wait_until("the server waits, or has ended", || {
+        let state = std::fs::read_to_string(format!("/proc/{server}/status")).unwrap();
+        state.contains("State:\tZ") || waits_for_a_message(server)
+    });
+    signal("-KILL", &[command]);
+    let (ended, complaint) = instance.end();
+    let expected = "kyocho unix: the command was killed; what ran under it is ended\n";
+    assert_eq!(complaint, expected);
+    assert_eq!(ended.code(), None);
+    assert_eq!(folders_of(command) + 1, folders, "a folder is left behind");
+}
+
+/// Whether a kernel thread of `process` is in a receiving system call.
+fn waits_for_a_message(process: u32) -> bool {
+    const RECVMSG: &str = if cfg!(target_arch = "aarch64") { "212 " } else { "47 " };
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    threads
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("syscall")).ok())
+        .any(|call| call.starts_with(RECVMSG))
+}
+
 /// Number of folders for shared memory of commands with this number: its own, and those of earlier
 /// ones that were killed completely.
 fn folders_of(command: u32) -> usize {

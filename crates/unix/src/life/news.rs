@@ -48,6 +48,19 @@ impl News {
         passing::send(channel, &self.to_bytes(), descriptors).map(drop)
     }
 
+    /// Sends the last report. Blocks until the other side has received it and closed its end, as it
+    /// does after a last report.
+    ///
+    /// # Errors
+    /// The other side has ended without receiving it. A killed process keeps its end open for a
+    /// while, so that a successful [`tell`](Self::tell) alone says nothing about it.
+    pub(crate) fn tell_last(self, channel: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.tell(channel, &[])?;
+        // If an end is closed with a message in its queue, the host reports `CONNRESET` at the
+        // other end. Otherwise this is the end of the channel.
+        passing::receive(channel, &mut [0; NEWS_BYTES]).map(drop)
+    }
+
     /// Receives the next report; `None` once the other side has ended. Blocks.
     pub(crate) fn hear(channel: BorrowedFd<'_>) -> Option<(Self, Vec<OwnedFd>)> {
         let mut bytes = [0; NEWS_BYTES];
@@ -110,5 +123,25 @@ mod tests {
             assert!(News::hear(to.as_fd()).is_none());
         }
         assert_eq!(News::from_bytes([0xff; 8]), None);
+    }
+
+    #[test]
+    fn a_last_report_is_an_error_if_the_other_side_ends_without_receiving_it() {
+        let (from, to) = channel().unwrap();
+        let telling = std::thread::spawn(move || News::Lost.tell_last(from.as_fd()));
+        assert_eq!(News::hear(to.as_fd()).unwrap().0, News::Lost);
+        drop(to);
+        assert_eq!(telling.join().unwrap(), Ok(()));
+
+        for earlier in [None, Some(News::Stopped)] {
+            let (from, to) = channel().unwrap();
+            if let Some(earlier) = earlier {
+                earlier.tell(from.as_fd(), &[]).unwrap();
+            }
+            let telling = std::thread::spawn(move || News::Lost.tell_last(from.as_fd()));
+            while !kyocho_sys::descriptor::is_readable(to.as_fd()).unwrap() {}
+            drop(to);
+            assert!(telling.join().unwrap().is_err());
+        }
     }
 }

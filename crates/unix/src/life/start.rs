@@ -207,9 +207,10 @@ impl First {
     }
 }
 
-/// Sends the last report to the front; if the front is gone, tells the user.
+/// Sends the last report to the front, and waits until it was received. If the front ends without
+/// receiving it, tells the user.
 fn tell_last(last: News, front: &OwnedFd, belongings: &Belongings) {
-    if last.tell(front.as_fd(), &[]).is_err() {
+    if last.tell_last(front.as_fd()).is_err() {
         complain("kyocho unix: the command was killed; what ran under it is ended\n");
         belongings.remove();
     }

@@ -109,9 +109,9 @@ fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &Last<'_>) -> i32 {
     let server = rustix::process::getppid();
     match begin(what, channel) {
         Ok((first, children)) => {
-            let served = follow(first, channel.as_fd(), &children);
+            follow(first, channel.as_fd(), &children);
             end_descendants();
-            if served.is_err() {
+            if has_ended(channel.as_fd()) {
                 last.clear_up(server);
             }
             0
@@ -152,11 +152,8 @@ fn begin(what: &Confined<'_>, channel: &OwnedFd) -> Result<(Pid, Arrivals), Errn
     Ok((first, children))
 }
 
-/// The server has ended.
-struct Unserved;
-
-/// Takes the statuses of all children that end, until `first` has ended.
-fn follow(first: Pid, channel: BorrowedFd<'_>, children: &Arrivals) -> Result<(), Unserved> {
+/// Takes the statuses of all children that end, until `first` or the server has ended.
+fn follow(first: Pid, channel: BorrowedFd<'_>, children: &Arrivals) {
     loop {
         while let Ok(Some((process, status))) = wait_for_any() {
             if process != first {
@@ -167,16 +164,21 @@ fn follow(first: Pid, channel: BorrowedFd<'_>, children: &Arrivals) -> Result<()
                 continue;
             };
             tell(channel, News::Ended(outcome));
-            return Ok(());
+            return;
         }
         // Nothing is consumed between here and the next check, so no news is lost.
         let _ = poll::wait([(channel, Interest::Read), (children.as_fd(), Interest::Read)], None);
         while children.next().is_some() {}
-        // The server never sends. If the channel is readable, the server has ended.
-        if kyocho_sys::descriptor::is_readable(channel) != Ok(false) {
-            return Err(Unserved);
+        if has_ended(channel) {
+            return;
         }
     }
+}
+
+/// Whether the server, at the other end of `channel`, has ended. It never sends, so a channel that is
+/// readable is at its end.
+fn has_ended(channel: BorrowedFd<'_>) -> bool {
+    kyocho_sys::descriptor::is_readable(channel) != Ok(false)
 }
 
 fn wait_for_any() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
