@@ -104,6 +104,7 @@ pub(crate) fn complain(text: &str) {
 mod tests {
     use super::{News, channel};
     use crate::options::Outcome;
+    use kyocho_sys::prim::thread;
     use std::os::fd::AsFd;
 
     #[test]
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn a_last_report_is_an_error_if_the_other_side_ends_without_receiving_it() {
         let (from, to) = channel().unwrap();
-        let telling = std::thread::spawn(move || News::Lost.tell_last(from.as_fd()));
+        let telling = thread::spawn(move || News::Lost.tell_last(from.as_fd()));
         assert_eq!(News::hear(to.as_fd()).unwrap().0, News::Lost);
         drop(to);
         assert_eq!(telling.join().unwrap(), Ok(()));
@@ -138,7 +139,7 @@ mod tests {
             if let Some(earlier) = earlier {
                 earlier.tell(from.as_fd(), &[]).unwrap();
             }
-            let telling = std::thread::spawn(move || News::Lost.tell_last(from.as_fd()));
+            let telling = thread::spawn(move || News::Lost.tell_last(from.as_fd()));
             while !kyocho_sys::descriptor::is_readable(to.as_fd()).unwrap() {}
             drop(to);
             assert!(telling.join().unwrap().is_err());
