@@ -18,16 +18,19 @@
 //! an error. **Invariant:** a collection happens only at the top of `eval`, when expression,
 //! environment, frames and atoms are all the roots.
 
+mod primitives;
+mod special;
+
 use super::atoms::{self, Atoms, Role};
 use super::error::{Cause, Stop, stop};
-use super::primitives::{self, Arguments};
-use super::special::{self, Special};
 use super::supply::Supply;
 use kyocho_heap::heap::ThreadContext;
 use kyocho_heap::heap::{Cells, Heap, Kind, Mutator, OutOfMemory};
 use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Datum;
 use kyocho_syntax::symbol::Symbol;
+use primitives::Arguments;
+use special::Special;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -36,18 +39,18 @@ const SIMPLE_OPERANDS_MAX: usize = 4;
 
 /// A list under construction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct List {
+struct List {
     first: Value,
     last: Value,
 }
 
 impl List {
-    pub(super) const EMPTY: Self = Self { first: Value::NIL, last: Value::NIL };
+    const EMPTY: Self = Self { first: Value::NIL, last: Value::NIL };
 }
 
 /// A continuation: what remains to be done with a value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Frame {
+enum Frame {
     /// The value is the operator of a call.
     Operator { operands: Value, environment: Value },
     /// The value is the next operand of a call.
@@ -75,12 +78,12 @@ pub(super) enum Frame {
 }
 
 /// The next action of the evaluator.
-pub(super) enum Next {
+enum Next {
     Eval(Value, Value),
     Give(Value),
 }
 
-pub(super) type Outcome = Result<Next, Stop>;
+type Outcome = Result<Next, Stop>;
 
 /// An evaluator with its heap, its cell cache and its output.
 pub(super) struct Evaluator<'a> {
@@ -399,7 +402,7 @@ fn lookup(atom: Value, environment: Value) -> Result<Value, Stop> {
 }
 
 /// Assigns a value to a bound variable, or to a global one that has a value.
-pub(super) fn assign(atom: Value, value: Value, environment: Value) -> Result<(), Stop> {
+fn assign(atom: Value, value: Value, environment: Value) -> Result<(), Stop> {
     if let Some(binding) = binding(atom, environment) {
         let _ = binding.set_cdr(value);
     } else if atoms::global(atom) == Value::UNBOUND {

@@ -1,8 +1,8 @@
 //! Primitives of the deep-binding evaluator: integers of 61 bits, lists, output.
 
-use super::atoms;
-use super::error::{Cause, Stop, stop};
-use super::evaluator::Evaluator;
+use super::Evaluator;
+use crate::atoms;
+use crate::error::{Cause, Stop, stop};
 use kyocho_heap::heap::Kind;
 use kyocho_heap::value::Value;
 use std::io::{self, ErrorKind};

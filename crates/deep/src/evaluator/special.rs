@@ -1,9 +1,9 @@
 //! Special forms of the deep-binding evaluator: how each starts, and what its frames do with a
 //! value. Their names cannot be shadowed.
 
-use super::atoms::{self, Role};
-use super::error::{Cause, Stop, stop};
-use super::evaluator::{Evaluator, Frame, List, Next, Outcome, assign};
+use super::{Evaluator, Frame, List, Next, Outcome, assign};
+use crate::atoms::{self, Role};
+use crate::error::{Cause, Stop, stop};
 use kyocho_heap::value::Value;
 
 /// A special form.
