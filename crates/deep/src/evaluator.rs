@@ -87,10 +87,10 @@ type Outcome = Result<Next, Stop>;
 
 /// An evaluator with its heap, its cell cache and its output.
 pub(super) struct Evaluator<'a> {
-    pub(super) heap: Arc<Heap>,
-    pub(super) cells: Cells,
+    heap: Arc<Heap>,
+    cells: Cells,
     pub(super) supply: Supply,
-    pub(super) output: &'a mut (dyn Write + Send),
+    output: &'a mut (dyn Write + Send),
     text: Mutator,
     atoms: Atoms,
     frames: Vec<Frame>,
@@ -159,7 +159,7 @@ impl<'a> Evaluator<'a> {
 
     /// A cell from the cache. If the cache is empty, requests cells from the system-call thread.
     #[inline]
-    pub(super) fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, Stop> {
+    fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, Stop> {
         if let Some(pair) = self.cells.try_cons(car, cdr) {
             return Ok(pair);
         }
@@ -167,7 +167,7 @@ impl<'a> Evaluator<'a> {
         self.cells.try_cons(car, cdr).ok_or_else(|| Stop::from(Cause::OutOfMemory))
     }
 
-    pub(super) fn push(&mut self, frame: Frame) -> Result<(), Stop> {
+    fn push(&mut self, frame: Frame) -> Result<(), Stop> {
         if self.frames.len() >= self.frames_max {
             return stop(Cause::TooDeep { frames_max: self.frames_max });
         }
@@ -192,11 +192,7 @@ impl<'a> Evaluator<'a> {
     /// call of a primitive with only such operands. For other expressions, returns `None` and has
     /// no effect.
     #[inline]
-    pub(super) fn value_now(
-        &mut self,
-        expression: Value,
-        environment: Value,
-    ) -> Result<Option<Value>, Stop> {
+    fn value_now(&mut self, expression: Value, environment: Value) -> Result<Option<Value>, Stop> {
         let Some((operator, operands)) = expression.uncons() else {
             return simple_value(expression, environment).map(Some);
         };
@@ -245,7 +241,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Continues with the operands of a call, then calls.
-    pub(super) fn eval_operands(
+    fn eval_operands(
         &mut self,
         operator: Value,
         mut rest: Value,
@@ -266,7 +262,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Adds the value of an operand.
-    pub(super) fn give_operand(
+    fn give_operand(
         &mut self,
         operator: Value,
         (rest, environment): (Value, Value),
@@ -328,18 +324,13 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    pub(super) fn bind_one(
-        &mut self,
-        atom: Value,
-        value: Value,
-        environment: Value,
-    ) -> Result<Value, Stop> {
+    fn bind_one(&mut self, atom: Value, value: Value, environment: Value) -> Result<Value, Stop> {
         let binding = self.cons(atom, value)?;
         self.cons(binding, environment)
     }
 
     /// A closure: `[parameters][body][a-list]`.
-    pub(super) fn closure(
+    fn closure(
         &mut self,
         parameters: Value,
         body: Value,
@@ -355,7 +346,7 @@ impl<'a> Evaluator<'a> {
         Ok(closure)
     }
 
-    pub(super) fn collect(&mut self, registers: &[Value]) {
+    fn collect(&mut self, registers: &[Value]) {
         let Self { heap, frames, atoms, forms, .. } = self;
         let done = heap.collect(|marker| {
             forms.iter().for_each(|&form| marker.mark(form));
