@@ -17,32 +17,35 @@ mod body;
 mod build;
 mod conditional;
 mod define;
+mod definition;
 mod dynamic;
+mod import;
 mod inclusion;
+mod library;
 mod meaning;
 mod multiple;
 mod quasiquote;
 mod quote;
 mod record;
 mod scope;
+pub(crate) mod syntax_rules;
 mod top_level;
 
-use super::core_form::{Core, Lambda};
-use super::datum::{Datum, DatumKind, Home, Identifier, Span};
-use super::environment::{Binding, Environment, Origin};
-use super::error::SyntaxError;
-use super::location::Location;
-use super::rules::{self, Macro};
-use super::special::Special;
-use super::world::World;
+use crate::core_form::{Core, Lambda};
+use crate::datum::{Datum, DatumKind, Home, Identifier, Span};
+use crate::environment::{Binding, Environment, Origin};
+use crate::error::SyntaxError;
+use crate::location::Location;
+use crate::rules::Macro;
+use crate::special::Special;
 use crate::symbol::Symbol;
+use crate::world::World;
 use body::Pending;
-use scope::Scopes;
+use scope::{Local, Scopes};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use meaning::Local;
-pub(crate) use meaning::{Meaning, rename};
+use meaning::Meaning;
 pub use top_level::TopLevel;
 
 /// Maximum number of levels of nested forms, including those that macros and sequences such as
@@ -181,7 +184,7 @@ impl<'w> Expander<'w> {
     #[inline(never)]
     fn apply_macro(&mut self, rules: &Arc<Macro>, form: &Datum, home: Home) -> Result<Datum> {
         self.charge(1, form.span)?;
-        rules::apply(rules, form, home, self)
+        syntax_rules::apply(rules, form, home, self)
     }
 
     #[inline(never)]

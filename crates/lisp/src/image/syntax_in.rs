@@ -123,7 +123,8 @@ impl<'a> Syntax<'a> {
             Home::Scope(_) => None,
         };
         let environment = environment.unwrap_or_else(|| Arc::clone(world.system()));
-        Macro::of_source(world, environment, (&written, home, name))
+        world
+            .restore_macro(environment, (&written, home, name))
             .map_err(|_| ImageError::Damaged("a macro that is none"))
     }
 

@@ -1,6 +1,6 @@
 //! `lambda` clauses, the `let` family, named `let` and `do`, local macros.
 
-use super::body::{Definition, Init};
+use super::definition::{Definition, Init};
 use super::scope::LocalBinding;
 use super::{Core, Expander, Local, Result, build, malformed, rest};
 use crate::core_form::{Clause, Lambda, Variable};

@@ -1,6 +1,8 @@
-use super::super::expander::TopLevel;
-use super::super::reader::read_all;
-use super::World;
+use crate::core_form::Core;
+use crate::expander::TopLevel;
+use crate::library::BUILT_IN;
+use crate::reader::read_all;
+use crate::world::World;
 use std::path::{Path, PathBuf};
 
 /// A temporary folder for one test, removed at the end.
@@ -36,7 +38,7 @@ fn run(world: &mut World, text: &str, source: &Path) -> Result<Vec<String>, Stri
     for form in forms {
         for item in world.expand(&environment, &form).map_err(|error| error.to_string())? {
             match item {
-                TopLevel::Form(super::super::core_form::Core::DefineGlobal(global, ..)) => {
+                TopLevel::Form(Core::DefineGlobal(global, ..)) => {
                     ran.push(global.name.to_string());
                 }
                 TopLevel::Form(_) => ran.push("form".to_owned()),
@@ -218,7 +220,7 @@ fn the_library_of_a_forgotten_import_is_named() {
 
 #[test]
 fn every_built_in_library_can_be_imported_completely() {
-    for (name, _) in super::built_in::LIBRARIES {
+    for (name, _) in BUILT_IN {
         program(&format!("(import {name})")).unwrap();
     }
 }

@@ -1,34 +1,16 @@
-//! Templates: construction of the form that a macro use expands to.
+//! Templates: compiling them, and making the form that the use of a macro expands to.
 
 use super::pattern::Variables;
-use super::{Match, NESTING_MAX, Rule, Words};
+use super::{Match, NESTING_MAX, Words};
 use crate::datum::{Datum, DatumKind, Home, Identifier};
 use crate::error::SyntaxError;
-use crate::expander::{Expander, rename};
+use crate::expander::Expander;
+use crate::expander::meaning::rename;
+use crate::rules::{Element, Rule, Template};
 use std::collections::HashMap;
 
 /// Steps charged for making a datum; a comparison is one step.
 const STEPS_PER_DATUM: u64 = 4;
-
-#[derive(Debug)]
-pub(super) enum Template {
-    Slot(usize),
-    /// An identifier that the macro inserts: its index in the rule's `inserted`.
-    Inserted(usize),
-    Constant(Datum),
-    List(Vec<Element>, Box<Self>),
-    Vector(Vec<Element>),
-}
-
-/// A template and the ellipses after it.
-#[derive(Debug)]
-pub(super) struct Element {
-    template: Template,
-    ellipses: u32,
-    /// The slots that repeat here. For each slot: the number of these ellipses, counted from the
-    /// innermost, that repeat it.
-    repeating: Vec<(usize, u32)>,
-}
 
 struct Compiler<'a, 'e, 'w> {
     words: &'a Words<'e, 'w>,

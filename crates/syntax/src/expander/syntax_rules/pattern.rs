@@ -1,35 +1,11 @@
-//! Patterns: `(p1 ... pn q <ellipsis> r1 ... rm . tail)`.
+//! Patterns: compiling them, and matching the use of a macro with them.
 
 use super::{Match, NESTING_MAX, Words};
 use crate::datum::{Datum, DatumKind, Home, Identifier};
 use crate::error::SyntaxError;
 use crate::expander::Expander;
+use crate::rules::{Pattern, Repeated, Sequence};
 use std::collections::HashMap;
-
-#[derive(Debug)]
-pub(super) enum Pattern {
-    Anything,
-    Slot(usize),
-    Literal(Identifier),
-    Equal(Datum),
-    List(Box<Sequence>),
-    Vector(Box<Sequence>),
-}
-
-#[derive(Debug)]
-pub(super) struct Sequence {
-    before: Vec<Pattern>,
-    repeated: Option<Repeated>,
-    after: Vec<Pattern>,
-    /// `None` for `()`.
-    tail: Option<Pattern>,
-}
-
-#[derive(Debug)]
-struct Repeated {
-    pattern: Pattern,
-    slots: Vec<usize>,
-}
 
 /// A pattern variable: its slot and the number of ellipses after it.
 #[derive(Clone, Copy, Debug)]
