@@ -13,7 +13,8 @@
 mod client;
 mod server;
 
-use crate::thread::lisp_thread::LispThread;
+use crate::kernel::session::CloseAtEnd;
+use crate::kernel::session::thread::LispThread;
 use client::Connection;
 use kyocho_gate::INLINE_BYTES_MAX;
 use kyocho_heap::account::Held;
@@ -25,7 +26,7 @@ use kyocho_vm::machine::Machine;
 use kyocho_vm::machine::access::Frame;
 use kyocho_vm::machine::control::{Control, Procedure};
 use kyocho_vm::machine::wait::Wait;
-pub(crate) use server::CallQueue;
+use server::CallQueue;
 use std::path::PathBuf;
 use std::sync::Arc;
 

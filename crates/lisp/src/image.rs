@@ -28,15 +28,10 @@
 mod program;
 mod reader;
 mod seal;
-mod syntax_in;
-mod syntax_out;
-mod system;
 mod wire;
 mod writer;
 
-pub(crate) use system::SystemObjects;
-
-use crate::thread::wait::OnThread;
+use crate::kernel::wait::OnThread;
 use core::fmt;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;

@@ -13,9 +13,9 @@
 mod element;
 pub(crate) mod region;
 
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::OnThread;
+use crate::kernel::lock;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::wait::OnThread;
 use core::fmt;
 use element::Element;
 use kyocho_dsm::{

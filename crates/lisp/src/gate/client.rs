@@ -1,9 +1,10 @@
 //! `(gate-connect path)` and `(gate-call gate method bytes [seconds])`.
 
 use super::{bytes_argument, failed, place_argument};
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::{OnThread, duration_of};
+use crate::kernel::lock;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::timeout::duration_of;
+use crate::kernel::wait::OnThread;
 use core::time::Duration;
 use kyocho_gate::{Client, Error, ROOT};
 use kyocho_heap::account::Held;

@@ -1,9 +1,9 @@
 //! Procedures of the system: `eval`, `load`, environments, `exit`.
 
+use crate::kernel::environment::EnvironmentObject;
+use crate::kernel::lock;
+use crate::kernel::wait::OnThread;
 use crate::system::forms::{NextAction, Source, read_all};
-use crate::system::kernel::lock;
-use crate::thread::wait::OnThread;
-use kyocho_heap::heap::ForeignObject;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_library::datum_of::datum_of;
@@ -19,12 +19,6 @@ use kyocho_vm::machine::{Exit, Machine};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-
-/// An environment as Lisp refers to it.
-#[derive(Debug)]
-pub(crate) struct EnvironmentObject(pub(crate) Arc<Environment>);
-
-impl ForeignObject for EnvironmentObject {}
 
 pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("%next-form", 1, Some(1), next_form),

@@ -7,8 +7,8 @@
 //! A form is expanded after those before it have run. Expansion uses no Lisp values, so it runs
 //! outside Lisp. Compilation makes values, and pauses.
 
-use super::kernel::{Kernel, lock};
-use super::lisp_session::LispSession;
+use crate::kernel::session::LispSession;
+use crate::kernel::{Kernel, lock};
 use kyocho_heap::heap::{ForeignObject, Marker, Mutator, barrier};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;

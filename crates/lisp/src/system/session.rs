@@ -1,11 +1,11 @@
 //! Sessions: consecutive evaluations in one environment.
 
 use crate::image::WorldCopy;
+use crate::kernel::session::LispSession;
+use crate::kernel::{Ended, Kernel, lock};
 use crate::report::Report;
 use crate::system::boot::{self, Job, Text};
 use crate::system::forms::read_all;
-use crate::system::kernel::{Ended, Kernel, lock};
-use crate::system::lisp_session::LispSession;
 use kyocho_heap::heap::location;
 use kyocho_library::port::Role;
 use kyocho_syntax::environment::Environment;

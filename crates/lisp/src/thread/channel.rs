@@ -10,10 +10,10 @@
 //! there. One is that select itself; the others are selects that were served elsewhere and are
 //! about to leave.
 
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::ticket::Outcome;
-use crate::thread::wait::{OnThread, Waiters};
+use crate::kernel::lock;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::ticket::Outcome;
+use crate::kernel::wait::{OnThread, Waiters};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Raise, Result};

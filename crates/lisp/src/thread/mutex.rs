@@ -1,9 +1,10 @@
 //! SRFI 18 mutexes.
 
-use crate::system::kernel::lock;
+use crate::kernel::lock;
+use crate::kernel::session::thread::{LispThread, ThreadObject};
+use crate::kernel::timeout::until;
+use crate::kernel::wait::{OnThread, Waiters};
 use crate::thread::condvar;
-use crate::thread::lisp_thread::{LispThread, ThreadObject};
-use crate::thread::wait::{OnThread, Waiters, until};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Cause, Raise, Result};

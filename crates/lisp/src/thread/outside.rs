@@ -7,9 +7,9 @@
 //! ```
 #![expect(unsafe_code, reason = "the pointers published for the collector have no lock")]
 
-use crate::system::kernel::Kernel;
-use crate::system::statistics::Counted;
-use crate::thread::lisp_thread::{
+use crate::kernel::Kernel;
+use crate::kernel::calls::Counted;
+use crate::kernel::session::thread::{
     LispThread, REQUEST_ABANDON, REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, SAFE,
     lisp_thread,
 };

@@ -3,15 +3,15 @@
 mod place;
 mod shortage;
 
-use crate::report::Report;
-use crate::shared;
-use crate::system::kernel::{Ended, Kernel, lock};
-use crate::thread::lisp_thread::{
+use crate::kernel::session::thread::{
     ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_ABANDON, REQUEST_BACKTRACE, REQUEST_DEADLOCK,
     REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, Status,
 };
+use crate::kernel::{Ended, Kernel, lock};
+use crate::report::Report;
+use crate::shared;
 use crate::thread::mutex;
-use crate::thread::wait::withdraw;
+use crate::thread::withdraw::withdraw;
 use core::panic::AssertUnwindSafe;
 use kyocho_heap::account::{Countable, Exceeded};
 use kyocho_heap::heap::barrier;

@@ -12,11 +12,12 @@
 //! thread checks, begins to wait and leaves. So changes by other threads happen before or after
 //! that. A wake that the thread got and does not need is passed on.
 
-use crate::system::kernel::lock;
+use crate::kernel::lock;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::ticket::Outcome;
+use crate::kernel::timeout::until;
+use crate::kernel::wait::OnThread;
 use crate::thread::channel::{CASE_BYTES, ChannelObject, State, closed};
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::ticket::Outcome;
-use crate::thread::wait::{OnThread, until};
 use core::ptr;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Raise, Result};

@@ -2,8 +2,8 @@
 //! collector being killed.
 
 use super::{boot, last, on, within_watchdog};
-use crate::service::markers::ENOUGH;
-use crate::system::kernel::{Kernel, lock};
+use crate::kernel::service::markers::ENOUGH;
+use crate::kernel::{Kernel, lock};
 use crate::system::{CellCache, Options, Torture};
 use kyocho_heap::heap::ForeignObject;
 use std::sync::{Arc, Mutex};

@@ -2,7 +2,7 @@
 //! must be complete, and programs must continue.
 
 use super::{boot, last, on, within_watchdog};
-use crate::service::markers::ENOUGH;
+use crate::kernel::service::markers::ENOUGH;
 use crate::system::{Options, Session, System, Torture};
 use core::hint::black_box;
 use core::time::Duration;

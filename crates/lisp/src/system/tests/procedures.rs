@@ -4,8 +4,8 @@
 //! `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew.
 
 use super::{boot, on, within_watchdog};
+use crate::kernel::lock;
 use crate::system::System;
-use crate::system::kernel::lock;
 use core::fmt::Write;
 use kyocho_heap::heap::{Kind, location};
 use kyocho_heap::value::Value;

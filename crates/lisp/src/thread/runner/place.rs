@@ -1,7 +1,7 @@
 //! Measurement of steps, and the queue position of their thread.
 
 use super::Runner;
-use crate::thread::lisp_thread::LispThread;
+use crate::kernel::session::thread::LispThread;
 use kyocho_microprocess::{Microprocess, Priority, Step};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;

@@ -9,8 +9,8 @@
 //! ```
 
 use super::Runner;
-use crate::service::CellRequest;
-use crate::thread::lisp_thread::{LispThread, NOT_ASKED, REQUEST_OUT_OF_MEMORY, STARVED};
+use crate::kernel::service::CellRequest;
+use crate::kernel::session::thread::{LispThread, NOT_ASKED, REQUEST_OUT_OF_MEMORY, STARVED};
 use kyocho_heap::heap::cache_size::CELLS_MIN;
 use kyocho_heap::heap::{CellCache, OutOfMemory, Pace};
 use kyocho_microprocess::{Deadline, Microprocess, Step};

@@ -1,9 +1,14 @@
 //! Policies in Lisp: the right to install one, and the procedures of its thread.
 
-use super::{KINDS, Kind, Question, collector, scheduler};
-use crate::system::kernel::lock;
+mod collector;
+mod scheduler;
+
+use crate::kernel::service::policy::{KINDS, Kind, Question};
+use crate::kernel::session::notes::Row;
+use crate::kernel::session::thread::thread_of;
+use crate::kernel::timeout::duration_of;
+use crate::kernel::wait::OnThread;
 use crate::thread::control;
-use crate::thread::wait::{OnThread, duration_of};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_syntax::symbol::Symbol;
@@ -48,7 +53,7 @@ fn install(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     permit(machine, WHO)?;
     let kernel = machine.kernel()?;
     let kind = kind(WHO, frame)?;
-    let thread = control::thread_of(WHO, 2, frame.get(1))?;
+    let thread = thread_of(WHO, 2, frame.get(1))?;
     let patience = duration_of(WHO, 3, frame.get(2))?;
     kernel.policies.install(&kernel, kind, thread, patience);
     if let Err(raise) = control::start(machine, thread) {
@@ -64,10 +69,7 @@ fn policies(machine: &mut Machine) -> Result {
     let kernel = machine.kernel()?;
     let mut list = Value::NIL;
     for kind in KINDS.into_iter().rev() {
-        let (number, why) = {
-            let slot = lock(kernel.policies.slot(kind));
-            (slot.holder.as_ref().map(|holder| holder.thread.id), slot.dismissal.clone())
-        };
+        let (number, why) = kernel.policies.holder_and_dismissal(kind);
         let number = number.map_or(Value::FALSE, |number| Value::fixnum(number as i64));
         let why = match why {
             Some(why) => machine.mutator.string(&why)?,
@@ -100,7 +102,7 @@ fn await_question(machine: &mut Machine, frame: Frame, _: usize) -> Result<Contr
 }
 
 /// Vectors of number, user, state, nanoseconds run, own priority.
-fn threads(machine: &mut Machine, rows: &[scheduler::Row]) -> Result {
+fn threads(machine: &mut Machine, rows: &[Row]) -> Result {
     let mut list = Value::NIL;
     for row in rows.iter().rev() {
         let user = machine.mutator.string(row.account.name())?;

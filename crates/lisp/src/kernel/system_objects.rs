@@ -18,9 +18,9 @@ use std::sync::Arc;
 /// The numbering. Its objects live as long as the system, so it need not be traced.
 #[derive(Debug)]
 pub(crate) struct SystemObjects {
-    pub(super) globals: Vec<&'static Global>,
+    pub(crate) globals: Vec<&'static Global>,
     global_numbers: HashMap<usize, usize>,
-    pub(super) objects: Vec<Value>,
+    pub(crate) objects: Vec<Value>,
     object_numbers: HashMap<Value, usize>,
     macro_names: HashMap<usize, Symbol>,
 }
@@ -66,17 +66,17 @@ impl SystemObjects {
     }
 
     /// The number of an object of the system.
-    pub(super) fn object(&self, value: Value) -> Option<usize> {
+    pub(crate) fn object(&self, value: Value) -> Option<usize> {
         self.object_numbers.get(&value).copied()
     }
 
     /// The number of a location of the system.
-    pub(super) fn global(&self, address: usize) -> Option<usize> {
+    pub(crate) fn global(&self, address: usize) -> Option<usize> {
         self.global_numbers.get(&address).copied()
     }
 
     /// The name of a macro of the system.
-    pub(super) fn macro_name(&self, rules: &Arc<Macro>) -> Option<Symbol> {
+    pub(crate) fn macro_name(&self, rules: &Arc<Macro>) -> Option<Symbol> {
         self.macro_names.get(&Arc::as_ptr(rules).addr()).copied()
     }
 }

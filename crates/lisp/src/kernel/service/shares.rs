@@ -11,7 +11,7 @@
 //! charged. It ticks only while threads of users take steps, or any threads while a policy
 //! schedules them. An idle system uses no processor time.
 
-use crate::system::kernel::{Kernel, lock};
+use crate::kernel::{Kernel, lock};
 use core::time::Duration;
 use kyocho_heap::account::share;
 use kyocho_microprocess::{Microprocess, park, sleep, virtual_processor};
@@ -54,7 +54,7 @@ impl Shares {
     }
 
     /// Requests at least one more tick.
-    pub(super) fn keep_ticking(&self) {
+    pub(crate) fn keep_ticking(&self) {
         if !self.is_ticking.swap(true, Ordering::AcqRel) {
             super::wake(&self.microprocess);
         }

@@ -1,9 +1,9 @@
-//! Reads the state of the expander; the counterpart of `syntax_out`.
+//! Reads the state of the expander; the counterpart of `writer/syntax.rs`.
 
-use super::ImageError;
-use super::reader::Names;
-use super::syntax_out::tag;
-use super::wire::{In, at};
+use super::Names;
+use crate::image::ImageError;
+use crate::image::wire::{In, at};
+use crate::image::writer::syntax::tag;
 use kyocho_syntax::datum::{Alias, Datum, DatumKind, Home, Identifier, NumberLiteral};
 use kyocho_syntax::environment::{Binding, Environment, Origin};
 use kyocho_syntax::library::Library;

@@ -13,23 +13,18 @@
 //! higher priority than all threads except the services, so no other thread delays its answer. It
 //! belongs to the user that installed it, and is charged and ended like any other thread.
 //!
+//! The procedures of the policy's thread are in `thread/policy.rs`.
+//!
 //! **Lock order:** a slot; then the registry of threads; then a thread's `inner`.
 
-mod collector;
-mod procedures;
-mod scheduler;
-
-pub(crate) use procedures::TABLE;
-pub(crate) use scheduler::Notes;
-
-use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{LispThread, REQUEST_ABANDON};
+use crate::kernel::session::notes::{Notes, Row};
+use crate::kernel::session::thread::{LispThread, REQUEST_ABANDON};
+use crate::kernel::{Kernel, lock};
 use core::fmt;
 use core::time::Duration;
 use kyocho_heap::heap::Statistics;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::clock::monotonic_ns;
-use scheduler::Row;
 use std::sync::{Arc, Mutex};
 
 /// The subject of a policy's decisions.
@@ -41,17 +36,18 @@ pub(crate) enum Kind {
     Collector,
 }
 
-const KINDS: [Kind; 2] = [Kind::Scheduler, Kind::Collector];
+/// All kinds.
+pub(crate) const KINDS: [Kind; 2] = [Kind::Scheduler, Kind::Collector];
 
 impl Kind {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Scheduler => "scheduler",
             Self::Collector => "collector",
         }
     }
 
-    fn of_name(name: &str) -> Option<Self> {
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
 }
@@ -99,7 +95,7 @@ impl PolicySlot {
 }
 
 /// The question that a policy's thread gets.
-enum Question {
+pub(crate) enum Question {
     /// None yet.
     None,
     /// Threads with new events.
@@ -121,8 +117,20 @@ impl Policies {
         &self.slots[kind as usize]
     }
 
+    /// The number of the policy's thread, and why the last policy was dismissed.
+    pub(crate) fn holder_and_dismissal(&self, kind: Kind) -> (Option<u64>, Option<String>) {
+        let slot = lock(self.slot(kind));
+        (slot.holder.as_ref().map(|holder| holder.thread.id), slot.dismissal.clone())
+    }
+
     /// Installs a policy whose thread has not begun. Dismisses the one before.
-    fn install(&self, kernel: &Kernel, kind: Kind, thread: &Arc<LispThread>, patience: Duration) {
+    pub(crate) fn install(
+        &self,
+        kernel: &Kernel,
+        kind: Kind,
+        thread: &Arc<LispThread>,
+        patience: Duration,
+    ) {
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let mut slot = lock(self.slot(kind));
         self.vacate(kernel, kind, &mut slot, None);
@@ -144,7 +152,7 @@ impl Policies {
     }
 
     /// Restores the built-in policy.
-    fn remove(&self, kernel: &Kernel, kind: Kind) {
+    pub(crate) fn remove(&self, kernel: &Kernel, kind: Kind) {
         self.vacate(kernel, kind, &mut lock(self.slot(kind)), None);
     }
 
@@ -185,7 +193,7 @@ impl Policies {
     }
 
     /// The question for the thread; `None` if it is not the policy's thread.
-    fn question(&self, kind: Kind, thread: &Arc<LispThread>) -> Option<Question> {
+    pub(crate) fn question(&self, kind: Kind, thread: &Arc<LispThread>) -> Option<Question> {
         let mut slot = lock(self.slot(kind));
         let holder = slot.holder_if(thread)?;
         if holder.asked_ns.is_none() {
@@ -201,12 +209,17 @@ impl Policies {
     }
 
     /// Records that the policy has read the question.
-    fn record_read(&self, kind: Kind) {
+    pub(crate) fn record_read(&self, kind: Kind) {
         lock(self.slot(kind)).rows = Arc::default();
     }
 
     /// Carries out the thread's answer; `false` if no question was pending.
-    fn answer(&self, kind: Kind, thread: &Arc<LispThread>, carry_out: impl FnOnce()) -> bool {
+    pub(crate) fn answer(
+        &self,
+        kind: Kind,
+        thread: &Arc<LispThread>,
+        carry_out: impl FnOnce(),
+    ) -> bool {
         let mut slot = lock(self.slot(kind));
         let asked = slot.holder_if(thread).and_then(|holder| holder.asked_ns.take());
         if asked.is_some() {

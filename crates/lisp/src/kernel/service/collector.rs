@@ -16,8 +16,8 @@
 //! as far as possible without blocking.
 
 use super::markers::Markers;
-use crate::system::kernel::{Kernel, Roots, lock};
-use crate::thread::lisp_thread::LispThread;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::{Kernel, Roots, lock};
 use core::time::Duration;
 use kyocho_heap::heap::barrier::Haste;
 use kyocho_heap::heap::{Cycle, Dead, Pace, Unswept};

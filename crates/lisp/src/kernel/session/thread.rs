@@ -1,12 +1,13 @@
 //! A Lisp thread: its state as other threads see it, and its machine.
 #![expect(unsafe_code, reason = "access to the machine follows the rule that `safepoint` enforces")]
 
-use crate::system::kernel::lock;
-use crate::system::lisp_session::LispSession;
-use crate::thread::ticket::Ticket;
+use crate::kernel::lock;
+use crate::kernel::session::LispSession;
+use crate::kernel::ticket::Ticket;
 use core::fmt;
 use kyocho_heap::account::Held;
 use kyocho_heap::heap::{ForeignObject, Marker};
+use kyocho_heap::raise::{self, Raise};
 use kyocho_heap::value::Value;
 use kyocho_library::printer::{self, Style};
 use kyocho_microprocess::{Microprocess, Priority};
@@ -163,6 +164,16 @@ pub(crate) fn lisp_thread(thread: Value) -> Option<&'static Arc<LispThread>> {
     thread.as_foreign::<ThreadObject>().map(|object| &object.0)
 }
 
+/// The thread in this argument.
+pub(crate) fn thread_of(
+    who: &'static str,
+    place: usize,
+    value: Value,
+) -> raise::Result<&'static Arc<LispThread>> {
+    let thread = value.as_foreign::<ThreadObject>().map(|object| &object.0);
+    thread.ok_or_else(|| Raise::wrong_type(who, place, "thread", value))
+}
+
 impl ForeignObject for ThreadObject {
     fn held_bytes(&self) -> usize {
         size_of::<LispThread>()
@@ -296,7 +307,7 @@ impl LispThread {
     ///
     /// # Safety
     /// Called by the thread's own step, while its state is `RUNNING` and the world is not stopped.
-    pub(super) unsafe fn hand_over(&self, handed_over: Option<HandOver>) {
+    pub(crate) unsafe fn hand_over(&self, handed_over: Option<HandOver>) {
         // SAFETY: the collector reads this only while the world is stopped.
         unsafe { *self.handed_over.get() = handed_over };
     }

@@ -8,12 +8,10 @@
 //! The first session is the process's own. The prelude was loaded into its world. Every other
 //! session has a world that shares only the system environment with it.
 
-use crate::gate::CallQueue;
-use crate::service::policy::Notes;
-use crate::system::kernel::{Ended, Kernel, lock};
-use crate::thread::lisp_thread::{
-    LispThread, REQUEST_ABANDON, REQUEST_DEADLOCK, REQUEST_INTERRUPT,
-};
+pub(crate) mod notes;
+pub(crate) mod thread;
+
+use crate::kernel::{Ended, Kernel, lock};
 use core::fmt;
 use core::time::Duration;
 use kyocho_heap::account::{Account, Countable, Exceeded, Held};
@@ -29,8 +27,10 @@ use kyocho_syntax::location::Globals;
 use kyocho_syntax::world::World;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kyocho_vm::machine::resume::Failure;
+use notes::Notes;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use thread::{LispThread, REQUEST_ABANDON, REQUEST_DEADLOCK, REQUEST_INTERRUPT};
 
 /// How long the threads of a session that ends may run their `dynamic-wind` procedures.
 const GRACE: Duration = Duration::from_millis(100);
@@ -38,6 +38,12 @@ const GRACE: Duration = Duration::from_millis(100);
 /// Receives the result of an evaluation. It is called once, in the thread's last step, and must not
 /// wait.
 pub(crate) type Reply = Box<dyn FnOnce(Ended) + Send>;
+
+/// A server that a session closes when it ends.
+pub(crate) trait CloseAtEnd: Send + Sync {
+    /// Stops serving, and ends the connections. The caller holds no lock.
+    fn close(&self);
+}
 
 /// The initial ports of a session's threads: input, output, error.
 pub(crate) type Ports = [Port; 3];
@@ -85,7 +91,7 @@ pub(crate) struct LispSession {
     /// What its programs find around them.
     pub(crate) surroundings: Surroundings,
     /// Servers of gates, which are closed with it.
-    gate_servers: Mutex<Vec<Weak<CallQueue>>>,
+    gate_servers: Mutex<Vec<Weak<dyn CloseAtEnd>>>,
     /// Its count among the sessions of its account.
     held: Mutex<Option<Held>>,
 }
@@ -146,10 +152,10 @@ impl LispSession {
     }
 
     /// Registers a gate server, to be closed when the session ends.
-    pub(crate) fn close_at_end(&self, queue: &Arc<CallQueue>) {
+    pub(crate) fn close_at_end(&self, server: Weak<dyn CloseAtEnd>) {
         let mut gate_servers = lock(&self.gate_servers);
-        gate_servers.retain(|queue| queue.strong_count() > 0);
-        gate_servers.push(Arc::downgrade(queue));
+        gate_servers.retain(|server| server.strong_count() > 0);
+        gate_servers.push(server);
     }
 
     /// Marks the values of locations that its environments name, and the last failure.
@@ -406,7 +412,7 @@ impl LispSession {
         let wait = self.emptied.wait_while(started, |started| *started > 0);
         drop(wait.unwrap_or_else(PoisonError::into_inner));
         let gate_servers = core::mem::take(&mut *lock(&self.gate_servers));
-        gate_servers.iter().filter_map(Weak::upgrade).for_each(|queue| queue.close());
+        gate_servers.iter().filter_map(Weak::upgrade).for_each(|server| server.close());
         kernel.forget(self.id);
         for port in self.ports.iter().flatten() {
             port.abandon();

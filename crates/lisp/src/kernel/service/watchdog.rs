@@ -1,8 +1,8 @@
 //! The service that enforces time limits: of policies for their answers, and of terminated threads
 //! for their ends.
 
-use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{LispThread, REQUEST_ABANDON};
+use crate::kernel::session::thread::{LispThread, REQUEST_ABANDON};
+use crate::kernel::{Kernel, lock};
 use core::time::Duration;
 use kyocho_microprocess::{Microprocess, park, park_timeout};
 use kyocho_sys::prim::clock::monotonic_ns;

@@ -3,9 +3,9 @@
 //! A macro is saved as the rules that its user wrote, and compiled again when it is loaded. Sharing
 //! of data is preserved: data that macros have multiplied by sharing are written once.
 
-use super::ImageError;
-use super::wire::Out;
-use super::writer::Writer;
+use super::Writer;
+use crate::image::ImageError;
+use crate::image::wire::Out;
 use kyocho_syntax::datum::{Alias, Datum, DatumKind, Home, Identifier, NumberLiteral};
 use kyocho_syntax::environment::{Binding, Environment, Origin};
 use kyocho_syntax::library::Library;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 type Result<T> = core::result::Result<T, ImageError>;
 
 /// Codes for the variants of identifiers, homes, bindings, libraries and data.
-pub(super) mod tag {
+pub(in crate::image) mod tag {
     pub(in crate::image) const SYMBOL: u8 = 0;
     pub(in crate::image) const ALIAS: u8 = 1;
 

@@ -1,15 +1,24 @@
 //! State shared by all threads of one system: heap, environments, facts for the compiler.
 
-use crate::image::SystemObjects;
+pub(crate) mod calls;
+pub(crate) mod environment;
+pub(crate) mod safepoint;
+pub(crate) mod service;
+pub(crate) mod session;
+pub(crate) mod system_objects;
+pub(crate) mod ticket;
+pub(crate) mod timeout;
+pub(crate) mod wait;
+
+use self::calls::Calls;
+use self::safepoint::Threads;
+use self::service::policy::Policies;
+use self::service::{Collector, Shares, SystemCall, Watchdog};
+use self::session::thread::LispThread;
+use self::session::{LispSession, Ports};
+use self::system_objects::SystemObjects;
+use crate::options::Options;
 use crate::report::Report;
-use crate::service::policy::Policies;
-use crate::service::{Collector, Shares, SystemCall, Watchdog};
-use crate::system::Options;
-use crate::system::lisp_session::{LispSession, Ports};
-use crate::system::procedures;
-use crate::system::statistics::Calls;
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::safepoint::Threads;
 use core::fmt;
 use kyocho_heap::account::{Account, Bounds, Exceeded};
 use kyocho_heap::heap::{Heap, Kind, Marker, Mutator, location};
@@ -142,11 +151,11 @@ impl fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// A kernel whose system environment contains every primitive.
+    /// A kernel whose system environment contains the primitives and control procedures that were
+    /// installed in the machine before.
     pub(crate) fn new(heap: Arc<Heap>, options: Options, mut mutator: Mutator) -> Result<Self> {
         #[cfg(test)]
         kyocho_heap::heap::barrier::bound_buffers(2);
-        procedures::install();
         let world = World::with_libraries(prelude::LIBRARIES);
         let system_environment = Arc::clone(world.system());
         let mut builtins = Builtins::default();

@@ -6,13 +6,10 @@
 //! without being served passes on a wake that it may have got. A thread that finds by itself what
 //! it waits for leaves the queue.
 
-use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{LispThread, lisp_thread};
+use crate::kernel::session::thread::{LispThread, lisp_thread};
+use crate::kernel::{Kernel, lock};
 use core::any::Any;
-use core::time::Duration;
 use kyocho_heap::raise::{Raise, Result};
-use kyocho_heap::value::Value;
-use kyocho_microprocess::Deadline;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_vm::machine::control::Control;
 use kyocho_vm::machine::wait::Wait;
@@ -122,55 +119,6 @@ impl OnThread for Machine {
 
 fn no_system() -> Raise {
     Raise::error("there are no threads here", Vec::new())
-}
-
-/// A wait for `object` with a timeout, which is argument `place`.
-pub(crate) fn until(
-    who: &'static str,
-    place: usize,
-    object: Value,
-    timeout: Option<Value>,
-) -> Result<Wait> {
-    Ok(Wait { deadline: deadline_of(who, place, timeout)?, ..Wait::on(object) })
-}
-
-/// The time limit in a timeout argument: seconds from now, a time object, or `#f` for none.
-fn deadline_of(
-    who: &'static str,
-    place: usize,
-    timeout: Option<Value>,
-) -> Result<Option<Deadline>> {
-    let Some(timeout) = timeout.filter(|timeout| timeout.is_true()) else { return Ok(None) };
-    if let Some(time) = timeout.as_foreign::<crate::thread::control::Time>() {
-        return Ok(Some(Deadline::at_ns(time.0)));
-    }
-    Ok(Deadline::after(duration_of(who, place, timeout)?))
-}
-
-/// The number of seconds in this argument.
-pub(crate) fn duration_of(who: &'static str, place: usize, seconds: Value) -> Result<Duration> {
-    let real = match seconds.as_fixnum() {
-        Some(whole) => whole as f64,
-        None => kyocho_heap::number::Number::of(seconds)
-            .ok_or_else(|| Raise::wrong_type(who, place, "real number of seconds", seconds))?
-            .to_real(),
-    };
-    if real.is_nan() {
-        return Err(Raise::wrong_type(who, place, "real number of seconds", seconds));
-    }
-    Ok(Duration::try_from_secs_f64(real.max(0.0)).unwrap_or(Duration::MAX))
-}
-
-/// Removes the thread from the queue of its wait, because it continues elsewhere.
-pub(crate) fn withdraw(machine: &mut Machine, thread: &Arc<LispThread>) {
-    if let Some(wait) = machine.wait.take() {
-        super::control::withdraw(wait.object, thread);
-        super::mutex::withdraw(wait.object, thread);
-        super::condvar::withdraw(wait.object, thread);
-        super::channel::withdraw(wait.object, thread);
-        super::select::withdraw(wait.object, thread);
-        crate::gate::withdraw(&wait, thread);
-    }
 }
 
 impl Waiters {

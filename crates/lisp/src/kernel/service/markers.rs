@@ -14,7 +14,7 @@
 //! ordinary threads, and the marker yields at the end of its time slice. While the world is stopped
 //! it is the priority of services. The marker of the collector's own virtual processor is not used.
 
-use crate::system::kernel::{Kernel, lock};
+use crate::kernel::{Kernel, lock};
 use kyocho_microprocess::{Microprocess, Priority, virtual_processor, yield_now};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;

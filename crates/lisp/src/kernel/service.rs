@@ -22,9 +22,9 @@ pub(crate) use collector::Collector;
 pub(crate) use shares::Shares;
 pub(crate) use watchdog::Watchdog;
 
-use crate::system::kernel::{Kernel, lock};
-use crate::system::statistics::Counted;
-use crate::thread::lisp_thread::{ASKED, GRANTED, LispThread, STARVED};
+use crate::kernel::calls::Counted;
+use crate::kernel::session::thread::{ASKED, GRANTED, LispThread, STARVED};
+use crate::kernel::{Kernel, lock};
 use kyocho_heap::heap::OutOfMemory;
 use kyocho_heap::heap::cells::CellWords;
 use kyocho_microprocess::{Microprocess, park, yield_now};

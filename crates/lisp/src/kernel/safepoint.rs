@@ -8,8 +8,8 @@
 //! A thread in a raw kernel call, or in long work that needs no Lisp values, is `SAFE`. The
 //! collector does not wait for it, and it waits for the collector when it returns.
 
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::{LispThread, READY, RUNNING, SAFE, WAITING};
+use crate::kernel::lock;
+use crate::kernel::session::thread::{LispThread, READY, RUNNING, SAFE, WAITING};
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -89,7 +89,7 @@ impl Threads {
     }
 
     /// Called when a thread returns from outside Lisp: waits until the world runs.
-    pub(super) fn come_back(&self, thread: &LispThread) {
+    pub(crate) fn come_back(&self, thread: &LispThread) {
         loop {
             thread.state.store(RUNNING, Ordering::SeqCst);
             if !self.stopping.load(Ordering::SeqCst) {

@@ -23,7 +23,7 @@ const TAKEN: usize = 3;
 
 /// The outcome of an open ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// None yet.
     Open,
     /// A message was passed to the thread; it is in the channel.
@@ -38,17 +38,17 @@ pub(crate) struct Ticket(AtomicUsize);
 
 impl Ticket {
     /// Begins the wait.
-    pub(super) fn open(&self) {
+    pub(crate) fn open(&self) {
         self.0.store(OPEN, Ordering::Release);
     }
 
     /// Ends the wait.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.0.store(IDLE, Ordering::Release);
     }
 
     /// The outcome; `None` if there is no wait.
-    pub(super) fn outcome(&self) -> Option<Outcome> {
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self.0.load(Ordering::Acquire) {
             IDLE => None,
             OPEN => Some(Outcome::Open),
@@ -58,7 +58,7 @@ impl Ticket {
     }
 
     /// Sets the outcome of an open ticket; `false` if it was set before.
-    pub(super) fn claim(&self, outcome: Outcome) -> bool {
+    pub(crate) fn claim(&self, outcome: Outcome) -> bool {
         let word = match outcome {
             Outcome::Open => OPEN,
             Outcome::Given => GIVEN,
@@ -69,7 +69,7 @@ impl Ticket {
 
     /// Whether a message may be passed to the thread, which waits for one: it waits for nothing
     /// else, or this claim is the first.
-    pub(super) fn claim_receiver(&self) -> bool {
+    pub(crate) fn claim_receiver(&self) -> bool {
         self.outcome().is_none() || self.claim(Outcome::Given)
     }
 }
