@@ -43,7 +43,7 @@ const SLOTS_MAX: usize = 30_000;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// Forms nested deeper than the compiler takes.
+    /// The form is nested deeper than the compiler accepts.
     TooDeep,
     /// The procedure has more variables and intermediate values than a frame can hold.
     TooManySlots,
@@ -80,7 +80,7 @@ impl From<OutOfMemory> for CompileError {
 }
 
 impl CompileError {
-    /// The exception that `eval` raises for it, of a form at `span`.
+    /// The exception that `eval` raises for this error in a form at `span`.
     pub fn into_raise(self, span: Span) -> Raise {
         match self {
             Self::Raised(raise) => raise,
@@ -120,7 +120,8 @@ impl fmt::Display for CompileError {
 /// alive.
 ///
 /// # Errors
-/// The form exceeds a bound of the compiler, or the heap is full; or as [`Mutator::pause`].
+/// The form exceeds a bound of the compiler, or the heap is full. Also the errors of
+/// [`Mutator::pause`].
 pub fn compile(
     mutator: &mut Mutator,
     builtins: &Builtins,

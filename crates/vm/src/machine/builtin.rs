@@ -103,7 +103,7 @@ fn message(mutator: &mut Mutator, object: Value) -> Result {
     if message.is_kind(Kind::String) { Ok(message) } else { Ok(mutator.string("")?) }
 }
 
-/// The irritants. If the first argument of `error` was not a string, it is the first of them.
+/// The irritants. If the first argument of `error` was not a string, it is the first irritant.
 fn irritants(mutator: &mut Mutator, object: Value) -> Result {
     let irritants = condition_field("error-object-irritants", object, FIELD_IRRITANTS)?;
     let message = object.field(FIELD_MESSAGE).filter(|message| !message.is_kind(Kind::String));

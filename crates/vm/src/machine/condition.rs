@@ -42,7 +42,7 @@ pub const OUT_OF_MEMORY: &str = "out-of-memory";
 /// First element of a condition's data if the reader of standard output has closed it.
 const CLOSED_OUTPUT: &str = "closed-output";
 
-/// The object that a raise is about: its payload, or a new condition.
+/// The object to raise: the payload of the `Raise`, or a new condition.
 pub fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
     let (kind, message, irritants) = match raise.into_cause() {
         Cause::Object { payload, .. } => return payload,
@@ -101,14 +101,14 @@ fn with_data(mutator: &mut Mutator, kind: &str, message: &str, data: &[Value]) -
     }
 }
 
-/// Whether a condition says that the reader of standard output has gone.
+/// Whether the cause of a condition is that the reader of standard output has closed it.
 pub fn is_closed_output(condition: Value) -> bool {
     condition.is_kind(Kind::Condition)
         && condition.field(FIELD_DATA).and_then(Value::car)
             == Some(Value::symbol(Symbol::intern(CLOSED_OUTPUT)))
 }
 
-/// The number of the host's error that a file error is about, where it is about one.
+/// The host's error number in a file error, if it has one.
 pub fn errno_of(condition: Value) -> Option<i32> {
     let kind = Some(Value::symbol(Symbol::intern(FILE_ERROR)));
     if !condition.is_kind(Kind::Condition) || condition.field(FIELD_KIND) != kind {
@@ -124,7 +124,7 @@ pub fn errno_of(condition: Value) -> Option<i32> {
     None
 }
 
-/// The place that a condition is about, where it has one.
+/// The source position in a condition, if it has one.
 pub fn place_of(condition: Value) -> Option<Span> {
     let mut numbers = condition.field(FIELD_DATA)?;
     let mut next = || {
@@ -137,7 +137,7 @@ pub fn place_of(condition: Value) -> Option<Span> {
     (span.line > 0).then_some(span)
 }
 
-/// A new condition, where the heap has room for it.
+/// A new condition. `None` if there is no memory.
 pub fn make(
     mutator: &mut Mutator,
     kind: &str,
@@ -192,7 +192,7 @@ pub fn name_of(procedure: Value) -> Option<Symbol> {
     }
 }
 
-/// How many arguments a procedure takes: the fewest and the most of each of its clauses.
+/// The minimum and maximum number of arguments of each clause of a procedure.
 pub fn arities_of(procedure: Value) -> Option<Vec<(usize, Option<usize>)>> {
     match procedure.kind()? {
         Kind::Closure => {
@@ -229,7 +229,7 @@ pub fn parameters_of(procedure: Value) -> Option<Vec<String>> {
     Some(code.entries.iter().map(of).collect())
 }
 
-/// The numbers of arguments that a procedure accepts, in words.
+/// The numbers of arguments that a procedure accepts, as text.
 fn arity_of(procedure: Value) -> Option<String> {
     let plural = |count| if count == 1 { "" } else { "s" };
     let in_words = |(min, max): (usize, Option<usize>)| match max {

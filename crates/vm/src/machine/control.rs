@@ -1,5 +1,5 @@
-//! Control procedures, which affect the machine itself. They get a frame where primitives get
-//! arguments.
+//! Control procedures, which affect the machine itself. A primitive gets its arguments as a slice;
+//! a control procedure gets the frame that contains them.
 
 use crate::machine::access::Frame;
 use crate::machine::{Exit, Machine, Next};
@@ -9,10 +9,10 @@ use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use std::sync::OnceLock;
 
-/// What a control procedure makes of its call.
+/// How the machine continues after a control procedure.
 #[derive(Clone, Copy, Debug)]
 pub enum Control {
-    /// Returns this.
+    /// The procedure returns this value.
     Value(Value),
     /// The frame now contains another call, with this number of arguments.
     Call(Frame, usize),
@@ -30,9 +30,9 @@ pub type Function = fn(&mut Machine, Frame, usize) -> Result<Control>;
 pub struct Procedure {
     /// Its name.
     pub name: &'static str,
-    /// The fewest arguments it takes.
+    /// The minimum number of arguments.
     pub min: u16,
-    /// The most; none for any number.
+    /// The maximum number of arguments; `None` for any number.
     pub max: Option<u16>,
     /// Its body.
     pub function: Function,
@@ -48,7 +48,8 @@ impl Procedure {
 /// Indices of control procedures start here; smaller ones are primitives.
 const CONTROL_INDEX: usize = 1 << 20;
 
-/// What programs can call and is written in Rust. The order is always the same: an index names one.
+/// The procedures written in Rust that programs can call. The order never changes in a process: an
+/// index identifies a procedure.
 #[derive(Debug)]
 struct Tables {
     primitives: Vec<&'static Primitive>,

@@ -176,7 +176,7 @@ impl Machine {
         Next { pc, frame: frame.down(pc.returns_over() + 2) }
     }
 
-    /// Changes a frame so that it calls the handlers.
+    /// Changes a frame into a call of the handlers.
     fn prepare_raise(&mut self, frame: Frame, raise: Raise) -> Result<usize, Exit> {
         let continuable = match raise.cause() {
             Cause::Exit(code) | Cause::EmergencyExit(code) => return Err(Exit::Quit(*code)),
@@ -220,7 +220,7 @@ impl Machine {
     /// Raises at an instruction of the running procedure.
     ///
     /// ```text
-    /// frame .. | slots of the procedure | pc of the fault | return to the stub | %raise | object ..
+    /// frame .. | slots of the procedure | pc of the fault | return to stub | %raise | object ..
     /// ```
     #[cold]
     #[inline(never)]
