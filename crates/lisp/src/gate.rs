@@ -2,9 +2,9 @@
 //! §4).
 //!
 //! ```text
-//! (gate-call ..) --> a carrier, a microprocess of its own, calls and parks --> wakes the thread
-//! a client's call --> the gate's worker adds it to the server's queue --> (%gate-accept ..) --> a thread
-//!                     and parks until that thread has replied
+//! (gate-call ..)  --> a carrier, which is a microprocess, calls and parks --> wakes the thread
+//! a client's call --> the gate's worker adds it to the server's queue, and parks
+//!                     --> (%gate-accept ..) --> a thread --> its reply unparks the worker
 //! ```
 //!
 //! Requests and replies are bytevectors, whose meaning is up to the two programs. A Lisp thread

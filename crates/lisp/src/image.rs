@@ -4,10 +4,13 @@
 //!
 //! ```text
 //!   roots: environments, libraries ──> locations ──> values, code ──> more of all of them
-//!          what the system has (prelude, primitives) is referred to by number, not written: system.rs
+//!          objects of the system (prelude, primitives) are written as numbers
+//!          (kernel/system_objects.rs)
 //!
-//!   file:  magic | format | build | bytes | tables: symbols, sources, environments, locations, data,
-//!          objects, code, bindings, libraries | seal                                           seal.rs
+//!   file:  magic | format | build | bytes |
+//!          tables: symbols, sources, environments, locations, data, objects, code, bindings,
+//!          libraries |
+//!          seal (seal.rs)
 //! ```
 //!
 //! Saved: definitions, macros, libraries, records, closures with their variables, hash tables, and

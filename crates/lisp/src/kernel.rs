@@ -1,4 +1,4 @@
-//! State shared by all threads of one system: heap, environments, facts for the compiler.
+//! What all threads of a system share: heap, environments, sessions, services, counters.
 
 pub(crate) mod calls;
 pub(crate) mod environment;
@@ -42,7 +42,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The shared part of a system.
+/// What all threads of a system share.
 pub(crate) struct Kernel {
     pub(crate) heap: Arc<Heap>,
     pub(crate) builtins: Builtins,
@@ -57,7 +57,7 @@ pub(crate) struct Kernel {
     pub(crate) policies: Policies,
     pub(crate) watchdog: Watchdog,
     pub(crate) calls: Calls,
-    /// Where no session connects to.
+    /// Addresses to which no session may connect.
     pub(crate) forbidden_addresses: Arc<ForbiddenAddresses>,
     /// The process's own session.
     pub(crate) base: Arc<LispSession>,

@@ -1,16 +1,16 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 //!
 //! ```text
-//!   system                                  boot, sessions, evaluations
-//!   image                                   worlds as bytes
-//!   thread                                  the step of a Lisp thread; threads, mutexes, channels
-//!   gate, shared                            calls to other programs; memory shared with other nodes
-//!   kernel                                  what all threads share: sessions, services, waits
+//!   system                                 boot, sessions, evaluations
+//!   image                                  worlds as bytes
+//!   thread                                 the step of a Lisp thread; threads, mutexes, channels
+//!   gate, shared                           calls to other programs; memory shared with other nodes
+//!   kernel                                 what all threads share: sessions, services, waits
 //!   ------------------------------------------------------------------------------------
-//!   kyocho-library                          what programs call: primitives, ports, the prelude
-//!   kyocho-vm                               core forms to code, and its interpreter
-//!   kyocho-heap                             values, objects, the collector, numbers, text
-//!   kyocho-syntax                           text to core forms
+//!   kyocho-library                         what programs call: primitives, ports, the prelude
+//!   kyocho-vm                              core forms to code, and its interpreter
+//!   kyocho-heap                            values, objects, the collector, numbers, text
+//!   kyocho-syntax                          text to core forms
 //! ```
 //!
 //! Code that needs neither a thread nor a session belongs in a crate below. The modules that

@@ -39,7 +39,8 @@ pub struct Options {
     pub library_path: Vec<PathBuf>,
     /// Archives whose libraries can be imported: see [`kyocho_library::package`].
     pub packages: Vec<PathBuf>,
-    /// The image of the initial world: see [`System::load_image`](crate::system::System::load_image).
+    /// The image of the initial world: see
+    /// [`System::load_image`](crate::system::System::load_image).
     pub image: Option<PathBuf>,
     /// For tests: collections at fixed counts of requests.
     pub torture: Option<Torture>,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   (shared-vector-ref v i) ──> the node's copy, or its page is fetched ──> a value
-//!   (shared-acquire! lock ..) ─> the node asks the lock manager; the thread is outside Lisp meanwhile, others run
+//!   (shared-acquire! lock ..) ─> the node asks the lock manager. Meanwhile the thread is outside
+//!                                Lisp, and others run
 //!   (make-shared-region n a) ──> all nodes make it, in a space of 2^64 bytes (`region.rs`)
 //! ```
 //!

@@ -1,8 +1,9 @@
 //! The registry of running threads, and the protocol that stops them all for a collection.
 //!
 //! ```text
-//! thread:    state = RUNNING; fence; stopping? -> wait        (Dekker: at least one sees the other)
+//! thread:    state = RUNNING; fence; stopping? -> wait
 //! collector: stopping = true; fence; state == RUNNING? -> set its poll word, yield, check again
+//!            (Dekker's algorithm: at least one sees the other's store)
 //! ```
 //!
 //! A thread in a raw kernel call, or in long work that needs no Lisp values, is `SAFE`. The

@@ -2,9 +2,10 @@
 //! [`markers`] that help it, the thread that accounts for [`shares`], and the [`watchdog`].
 //!
 //! ```text
-//! thread: cache empty --request--> system-call thread: refill --unpark--> thread runs on
+//! thread: cache empty --request--> system-call thread: refill --unpark--> thread continues
 //!                                   | a collection is wanted
-//! thread: --request--> collector: marks concurrently, or with the world stopped if a thread waits for memory
+//! thread: --request--> collector: marks concurrently; with the world stopped if a thread waits
+//!                      for memory
 //! ```
 //!
 //! Each may be killed, like any microprocess. `boot` then starts it again, and it continues with

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   begin --> main thread runs the text --> finish --> reply
-//!   end:  every thread is asked to terminate; after a grace period it is abandoned; then locations are cleared
+//!   end:  every thread is asked to terminate; after a grace period it is abandoned;
+//!         then locations are cleared
 //! ```
 //!
 //! The first session is the process's own. The prelude was loaded into its world. Every other
@@ -88,7 +89,7 @@ pub(crate) struct LispSession {
     /// A copy of a world: this session's, for a requester; or the one that this session is to begin
     /// with.
     copy: Mutex<Option<Arc<[u8]>>>,
-    /// What its programs find around them.
+    /// Its environment variables and permissions, for the primitives of the library.
     pub(crate) surroundings: Surroundings,
     /// Servers of gates, which are closed with it.
     gate_servers: Mutex<Vec<Weak<dyn CloseAtEnd>>>,

@@ -67,8 +67,8 @@ impl Ticket {
         self.0.compare_exchange(OPEN, word, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Whether a message may be passed to the thread, which waits for one: it waits for nothing
-    /// else, or this claim is the first.
+    /// Claims a thread that waits for a message. Returns whether the message may be passed to it:
+    /// always if it waits in one channel; in a `select` only if no other case was served.
     pub(crate) fn claim_receiver(&self) -> bool {
         self.outcome().is_none() || self.claim(Outcome::Given)
     }

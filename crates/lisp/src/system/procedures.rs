@@ -1,4 +1,4 @@
-//! What the Lisp Server hands to the machine: its primitives and its control procedures.
+//! The procedures that the Lisp Server installs in the machine: primitives, control procedures.
 
 use crate::kernel::Kernel;
 use crate::options::Options;
@@ -9,7 +9,7 @@ use kyocho_library::primitives;
 use kyocho_vm::machine::control::{self, Procedure};
 use std::sync::Arc;
 
-/// Control procedures, one table a file.
+/// Control procedures, one table for each file.
 const TABLES: [&[Procedure]; 6] = [
     system::control::TABLE,
     system::debugger::TABLE,

@@ -269,7 +269,7 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
 }
 
 impl Kernel {
-    /// Gives a thread that has not started its machine.
+    /// Creates the machine of a thread that has not started.
     #[expect(unsafe_code, reason = "the thread is not started")]
     pub(crate) fn equip(
         &self,

@@ -139,7 +139,7 @@ fn state(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     Ok(Control::Value(Value::symbol(Symbol::intern(word))))
 }
 
-/// Mutexes that a thread remembers as locked before it removes those that it has unlocked.
+/// Maximum length of a thread's list of locked mutexes before unlocked ones are removed from it.
 const HELD_MAX: usize = 32;
 
 /// `(mutex-lock! mutex [timeout [thread]])`.

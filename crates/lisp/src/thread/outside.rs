@@ -2,8 +2,9 @@
 //! values.
 //!
 //! ```text
-//!  step        publishes its roots; SAFE ──► call ──► RUNNING; world stopped? wait ──► withdraws them
-//!  collector                stops the world, does not wait for this step, marks the published roots
+//!  step        publishes its roots; SAFE ──► call ──► RUNNING; waits if the world is stopped;
+//!              withdraws the roots
+//!  collector   stops the world, does not wait for this step, marks the published roots
 //! ```
 #![expect(unsafe_code, reason = "the pointers published for the collector have no lock")]
 

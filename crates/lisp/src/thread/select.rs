@@ -3,9 +3,9 @@
 //! ```text
 //! lock the channels, check each case, beginning at another one each time -> one was ready: done
 //! wait in each channel: among its receivers, among those waiting for room, or with an offer
-//!                                                        <- a wake: check again
-//!                                                        <- a claim: another thread accepted the offer, or passed a message
-//! lock the channels, leave them all                      -> the case that happened; or the timeout
+//!                          <- a wake: check again
+//!                          <- a claim: another thread accepted the offer, or passed a message
+//! lock the channels, leave them all -> the case that happened; or the timeout
 //! ```
 //!
 //! Exactly one case happens. All channels are locked, in the order of their addresses, while the
@@ -340,7 +340,7 @@ impl Locked<'_> {
     /// on.
     fn leave(&mut self, me: &Arc<LispThread>, happened: Option<usize>) {
         if me.ticket.outcome().is_none() {
-            // It has never waited.
+            // The thread has not waited.
             return;
         }
         let happened = happened.map(|index| self.selection.cases[index]);

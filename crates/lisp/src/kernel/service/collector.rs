@@ -1,11 +1,13 @@
 //! The collector's thread (paper 4, §3.1.3).
 //!
 //! ```text
-//!  a thread waits for memory, or the heap is small     the world is stopped, all is marked, the world runs
-//!  a collection is due                                 the world is stopped, roots are recorded, the world runs
-//!                                                        marking
-//!                                                      the world is stopped, the rest is marked, the world runs
-//!                                                        sweeping
+//!  a thread waits for memory,    the world is stopped, all is marked, the world runs
+//!  or the heap is small
+//!
+//!  a collection is due           the world is stopped, roots are recorded, the world runs
+//!                                  marking
+//!                                the world is stopped, the rest is marked, the world runs
+//!                                  sweeping
 //! ```
 //!
 //! Concurrent marking runs at the normal priority. If threads allocate faster than the collector

@@ -6,8 +6,8 @@
 //! --bench pauses`).
 //!
 //! ```text
-//!  collector: more work than it can do alone --invite--> marker of another virtual processor
-//!                                                    takes packets, offers parts to others, until none is left; parks
+//!  collector: more work than it can do alone --invite--> marker of another virtual processor:
+//!             takes packets, offers parts to others, until none is left; parks
 //! ```
 //!
 //! A marker has the collector's priority. During concurrent marking that is the priority of

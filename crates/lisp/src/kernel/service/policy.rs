@@ -2,10 +2,12 @@
 //! (paper 4, §2, §3.1.2, §3.1.3).
 //!
 //! ```text
-//!  mechanism --question--> policy's thread: (decide question) --orders--> mechanism      as messages, never within a switch
+//!  mechanism --question--> policy's thread: (decide question) --orders--> mechanism
 //!                            | no answer in time, an error, an invalid order, or the thread's end
 //!                            v
-//!                        dismissed: its orders are cancelled, the built-in policy decides again
+//!                          dismissed: its orders are cancelled, the built-in policy decides again
+//!
+//!  Questions and orders are messages, which are never sent within a switch.
 //! ```
 //!
 //! The mechanism never waits for an answer. There is at most one policy of each kind, and it has at

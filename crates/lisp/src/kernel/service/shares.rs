@@ -3,8 +3,9 @@
 //!
 //! ```text
 //!  a thread's step: charges its account, and gets its priority     (see account::share)
-//!  every TICK:      the floor of virtual times is computed; running threads are brought to a safepoint, which ends their steps;
-//!                   a scheduler policy in Lisp gets the events
+//!  every TICK:      computes the floor of virtual times;
+//!                   brings running threads to a safepoint, which ends their steps;
+//!                   passes events to a scheduler policy in Lisp
 //! ```
 //!
 //! Without it a thread of the highest priority could run one step for ever, and would never be

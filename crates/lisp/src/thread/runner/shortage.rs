@@ -2,10 +2,11 @@
 //! collection, or gets an error.
 //!
 //! ```text
-//!   no cells in the cache      the system-call thread, or this one, takes some from the heap
-//!   more than is marked        the thread waits some milliseconds, so that the collector can catch up
-//!   none there, or too few     a collection; if it frees little, another one, or the greediest thread gets an out-of-memory error
-//!   none for its handlers      the thread ends
+//!   no cells in the cache     the system-call thread, or this one, takes some from the heap
+//!   more taken than marked    the thread waits some milliseconds for the collector
+//!   none there, or too few    a collection; if it frees little, another one, or the greediest
+//!                             thread gets an out-of-memory error
+//!   none for its handlers     the thread ends
 //! ```
 
 use super::Runner;
