@@ -16,12 +16,16 @@ pub mod control;
 mod enter;
 mod interpreter;
 pub mod outside;
+mod own_procedures;
+pub mod procedure;
 pub mod resume;
 mod stack;
 pub mod trace;
 pub mod wait;
 
+use crate::primitive::Primitive;
 use access::{Frame, Pc, Poll};
+use control::Procedure;
 use kyocho_heap::heap::{Heap, Mutator, ThreadContext, location};
 use kyocho_heap::raise::Raise;
 use kyocho_heap::value::Value;
@@ -118,6 +122,15 @@ pub struct Machine {
     /// See [`outcome`](Self::outcome).
     outcome: Value,
     hooks: Arc<Hooks>,
+}
+
+/// Installs the procedures that the machine does not define itself. Call this before any other
+/// function of [`control`]. Later calls have no effect.
+pub fn install(
+    primitives: impl Iterator<Item = &'static Primitive>,
+    procedures: impl Iterator<Item = &'static Procedure>,
+) {
+    control::set_tables(primitives.chain(builtin::TABLE), own_procedures::TABLE, procedures);
 }
 
 impl Machine {

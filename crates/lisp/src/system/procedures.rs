@@ -6,7 +6,8 @@ use crate::{gate, image, shared, system, thread};
 use kyocho_heap::heap::{Heap, Mutator};
 use kyocho_heap::raise::Result;
 use kyocho_library::primitives;
-use kyocho_vm::machine::control::{self, Procedure};
+use kyocho_vm::machine;
+use kyocho_vm::machine::control::Procedure;
 use std::sync::Arc;
 
 /// Control procedures, one table for each file.
@@ -23,6 +24,6 @@ const TABLES: [&[Procedure]; 6] = [
 pub(crate) fn new_kernel(heap: Arc<Heap>, options: Options, mutator: Mutator) -> Result<Kernel> {
     let procedures = TABLES.into_iter().chain(thread::TABLES).chain(gate::TABLES).flatten();
     // Only the first call in a process installs them.
-    control::install(primitives::all(), procedures);
+    machine::install(primitives::all(), procedures);
     Kernel::new(heap, options, mutator)
 }

@@ -13,7 +13,6 @@ use kyocho_heap::value::Value;
 use kyocho_microprocess::{Deadline, Gone, Microprocess, Priority};
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use kyocho_vm::machine::access::Frame;
-use kyocho_vm::machine::condition;
 use kyocho_vm::machine::control::{Control, Procedure};
 use kyocho_vm::machine::wait::Wait;
 use kyocho_vm::machine::{Exit, Machine};
@@ -108,7 +107,7 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
     let kernel = machine.kernel()?;
     // A thread without a name is named after its procedure.
     let name = match count {
-        1 => condition::name_of(thunk).map_or(Value::FALSE, Value::symbol),
+        1 => procedure::name_of(thunk).map_or(Value::FALSE, Value::symbol),
         _ => frame.get(1),
     };
     let session = Arc::clone(&machine.thread()?.session);

@@ -5,6 +5,7 @@ use crate::machine::condition::{
     self, ABANDONED_MUTEX, ERROR, FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, FILE_ERROR,
     JOIN_TIMEOUT, READ_ERROR, TERMINATED_THREAD, UNCAUGHT,
 };
+use crate::machine::procedure;
 use crate::primitive::Primitive;
 use kyocho_heap::heap::{Kind, Mutator};
 use kyocho_heap::raise::{Cause, Raise, Result};
@@ -37,7 +38,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("%raise-secondary", 1, secondary),
     Primitive::exactly("procedure?", 1, |_, a| Ok(Value::boolean(is_procedure(a[0])))),
     Primitive::exactly("%procedure-name", 1, |_, a| {
-        Ok(condition::name_of(a[0]).map_or(Value::FALSE, Value::symbol))
+        Ok(procedure::name_of(a[0]).map_or(Value::FALSE, Value::symbol))
     }),
     Primitive::exactly("%make-record-type", 3, |m, a| Ok(m.object_of(Kind::RecordType, a)?)),
     Primitive::exactly("%record-constructor", 2, |m, a| {

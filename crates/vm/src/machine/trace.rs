@@ -4,8 +4,8 @@ use crate::compiler::assembler::SOURCE_FREE;
 use crate::compiler::code::Code;
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::machine::access::{Frame, Pc};
-use crate::machine::condition;
 use crate::machine::continuation::SEGMENT_HEAD;
+use crate::machine::procedure;
 use crate::machine::{Machine, Underflow};
 use kyocho_heap::heap::Kind;
 use kyocho_heap::value::Value;
@@ -74,7 +74,7 @@ fn entry_of(callee: Value, pc: Option<Pc>) -> TraceEntry {
         let position = code.position(pc.to_word())?;
         code.span_at(position)
     });
-    TraceEntry { procedure: condition::name_of(callee), span }
+    TraceEntry { procedure: procedure::name_of(callee), span }
 }
 
 /// The frames of a continuation, the innermost first.

@@ -14,7 +14,7 @@ use kyocho_syntax::environment::Binding;
 use kyocho_syntax::reader::read_all;
 use kyocho_syntax::symbol::Symbol;
 use kyocho_syntax::world::World;
-use kyocho_vm::machine::condition::arities_of;
+use kyocho_vm::machine::procedure::arities_of;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
