@@ -286,7 +286,7 @@ impl Kernel {
         ports: Ports,
     ) -> core::result::Result<Arc<LispSession>, Exceeded> {
         let id = self.next_session.fetch_add(1, Ordering::Relaxed);
-        let world = lock(&self.base.world).beside(Arc::<Account>::clone(account));
+        let world = lock(&self.base.world).for_user(Arc::<Account>::clone(account));
         let session = LispSession::new(
             id,
             Arc::clone(account),

@@ -130,9 +130,9 @@ impl<'w> Expander<'w> {
         Err(SyntaxError::new(span, message).expected("macros whose expansion ends"))
     }
 
-    /// Enters one more level of core forms. The caller subtracts from `depth` when it leaves. After
-    /// an error it need not, because the expansion ends.
-    pub(super) fn deepen(&mut self, span: Span) -> Result<()> {
+    /// Enters one more level of core forms. The caller calls [`leave_level`](Self::leave_level)
+    /// afterwards, except after an error, which ends the expansion.
+    pub(super) fn enter_level(&mut self, span: Span) -> Result<()> {
         self.depth += 1;
         self.charge(1, span)?;
         let used = self.stack_top.abs_diff(stack_address());
@@ -143,7 +143,8 @@ impl<'w> Expander<'w> {
             .expected(format!("at most {DEPTH_MAX} forms inside one another")))
     }
 
-    pub(super) fn come_back(&mut self) {
+    /// Leaves a level.
+    pub(super) fn leave_level(&mut self) {
         self.depth -= 1;
     }
 
@@ -154,14 +155,14 @@ impl<'w> Expander<'w> {
 
     /// Expands an expression. A lambda gets `name`, which its backtraces show.
     fn named_expression(&mut self, form: &Datum, home: Home, name: Option<Symbol>) -> Result {
-        self.deepen(form.span)?;
+        self.enter_level(form.span)?;
         let core = match self.head(form, home) {
             Some(Meaning::Special(special)) => self.special(special, form, home, name)?,
             Some(Meaning::Macro(rules)) => self.macro_use(&rules, form, home, name)?,
             Some(_) => self.call(form, home)?,
             None => self.headless(form, home)?,
         };
-        self.depth -= 1;
+        self.leave_level();
         Ok(core)
     }
 

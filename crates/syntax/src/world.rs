@@ -124,9 +124,12 @@ impl World {
     /// system environment; definitions and loaded libraries get locations of their own. `include`
     /// may read files outside the library folders as long as `user` may use files.
     #[must_use]
-    pub fn beside(&self, user: Arc<dyn User>) -> Self {
-        let other =
-            Self::over(Arc::new(self.globals.beside()), Arc::clone(&self.system), self.texts);
+    pub fn for_user(&self, user: Arc<dyn User>) -> Self {
+        let other = Self::over(
+            Arc::new(self.globals.of_same_system()),
+            Arc::clone(&self.system),
+            self.texts,
+        );
         let library_path = self.library_path.clone();
         let user = Some(user);
         let mut other = Self { library_path, stack_bytes_max: self.stack_bytes_max, user, ..other };

@@ -160,7 +160,7 @@ impl Expander<'_> {
         let mut home = home;
         let mut bindings = Vec::new();
         for (name, value) in pairs(first, form, shape)? {
-            self.deepen(name.span)?;
+            self.enter_level(name.span)?;
             let value = self.named_expression(value, home, name.as_symbol())?;
             let scope = self.scopes.push(home);
             bindings.push((self.bind_variable(name, scope, None)?, value));

@@ -52,9 +52,9 @@ impl Expander<'_> {
         if !is_modifier {
             return self.exports_of(set, out);
         }
-        self.deepen(set.span)?;
+        self.enter_level(set.span)?;
         let mut exports = self.import_set(items[1], out)?;
-        self.come_back();
+        self.leave_level();
         let operands = &items[2..];
         match word {
             Some("only") => {

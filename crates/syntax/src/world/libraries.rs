@@ -18,7 +18,8 @@ pub(super) fn declare_built_in(world: &mut World, texts: &'static [TextLibrary])
 }
 
 impl World {
-    /// Records that a library's body has run to its end, as [`TopLevel::Ready`] requires.
+    /// Records that a library's body has run to its end, as
+    /// [`TopLevel::Ready`](crate::expander::TopLevel::Ready) requires.
     pub fn library_ready(&mut self, name: &str) {
         if let Some(Library::Loaded { ready, .. }) = self.libraries.get_mut(name) {
             *ready = true;
