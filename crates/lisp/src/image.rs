@@ -160,12 +160,12 @@ fn save(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
 
 /// Replaces a file completely or not at all.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = beside(path, bytes)?;
+    let new = write_new_file(path, bytes)?;
     fs::rename(&new, path).inspect_err(|_| discard(&new))
 }
 
 /// Writes a new file beside `path` to disk. Only its user may read it.
-fn beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+fn write_new_file(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));

@@ -127,10 +127,11 @@ pub fn compile(
     builtins: &Builtins,
     core: &Core,
 ) -> Result<Value, CompileError> {
-    let analysis = mutator.apart(|| Analysis::of(core)).map_err(|_| CompileError::TooDeep)?;
+    let analysis =
+        mutator.compute_outside(|| Analysis::of(core)).map_err(|_| CompileError::TooDeep)?;
     let mut shared = Shared { mutator, builtins, analysis: &analysis, constants: HashMap::new() };
     let code = generator::generate_top(&mut shared, core);
-    mutator.apart(|| drop(analysis));
+    mutator.compute_outside(|| drop(analysis));
     let code = code?;
     let entry = code.as_foreign::<Code>().map_or(0, |code| code.address_of(code.entries[0].at));
     let closure = mutator.object(Kind::Closure, 0, 2)?;

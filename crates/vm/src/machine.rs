@@ -106,7 +106,7 @@ pub struct Machine {
     /// The wait that a control procedure is in the middle of.
     pub wait: Option<Wait>,
     /// The channel at which the last search of several channels began: a fraction of 2^64.
-    pub turn: u64,
+    pub select_start: u64,
     /// Mutexes that the thread has locked. It may no longer own some of them.
     pub held: Vec<Value>,
     /// The thread has acquired locks of shared memory. It may have released them since.
@@ -158,7 +158,7 @@ impl Machine {
             stopped: None,
             outcome: Value::UNSPECIFIED,
             wait: None,
-            turn: 0,
+            select_start: 0,
             held: Vec::new(),
             has_shared_locks: false,
             hooks,
@@ -278,8 +278,13 @@ impl Machine {
     }
 
     /// As [`outside`](Self::outside), for long work that uses the processor.
-    pub fn apart<T>(&mut self, frame: Frame, count: usize, work: impl FnOnce() -> T) -> T {
-        self.with_pauses(frame, count, |m| m.apart(work))
+    pub fn compute_outside<T>(
+        &mut self,
+        frame: Frame,
+        count: usize,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        self.with_pauses(frame, count, |m| m.compute_outside(work))
     }
 
     /// Sets the outcome of a machine that will not run again.

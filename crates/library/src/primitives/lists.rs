@@ -60,8 +60,8 @@ pub(crate) fn length(m: &mut Mutator, list: Value) -> Result<Option<usize>> {
                 return Ok(None);
             }
         }
-        let spared = m.pause_keeping([fast.kept(), slow.kept()])?;
-        [fast, slow] = spared.back(m);
+        let kept = m.pause_keeping([fast.kept(), slow.kept()])?;
+        [fast, slow] = kept.unrooted(m);
     }
 }
 
@@ -143,8 +143,8 @@ fn make_list(m: &mut Mutator, arguments: &[Value]) -> Result {
         for _ in part {
             list = m.unrooted(m.cons(fill, list.value())?);
         }
-        let spared = m.pause_keeping([list.kept()])?;
-        [list] = spared.back(m);
+        let kept = m.pause_keeping([list.kept()])?;
+        [list] = kept.unrooted(m);
     }
     Ok(list.value())
 }
@@ -180,8 +180,8 @@ pub(super) fn append(m: &mut Mutator, who: &'static str, arguments: &[Value]) ->
             copied += 1;
             if copied.is_multiple_of(PART) {
                 let [head, end] = result.kept();
-                let spared = m.pause_keeping([head, end, rest.kept()])?;
-                let [head, end, after] = spared.back(m);
+                let kept = m.pause_keeping([head, end, rest.kept()])?;
+                let [head, end, after] = kept.unrooted(m);
                 (result, rest) = (Builder::of([head, end]), after);
             }
         }
@@ -204,8 +204,8 @@ pub(super) fn reverse_onto(m: &mut Mutator, call: Call<'_>, result: Value) -> Re
             result = m.unrooted(m.cons(car.value(), result.value())?);
             rest = cdr;
         }
-        let spared = m.pause_keeping([result.kept(), rest.kept()])?;
-        [result, rest] = spared.back(m);
+        let kept = m.pause_keeping([result.kept(), rest.kept()])?;
+        [result, rest] = kept.unrooted(m);
     }
     Ok(result.value())
 }
@@ -228,14 +228,14 @@ pub(super) fn tail(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> R
         // Measured from the argument, which the frame keeps, because the part ahead may be cut off
         // meanwhile.
         let kept = [rest.kept()];
-        let spared = if number == parts_before_cycle_check() {
-            let (spared, length) = m.keeping_over(kept, |m| length(m, arguments[0]))?;
+        let kept = if number == parts_before_cycle_check() {
+            let (kept, length) = m.keeping_over(kept, |m| length(m, arguments[0]))?;
             length.ok_or_else(|| call.wrong(0, "proper list"))?;
-            spared
+            kept
         } else {
             m.pause_keeping(kept)?
         };
-        [rest] = spared.back(m);
+        [rest] = kept.unrooted(m);
     }
     Ok(rest.value())
 }
@@ -281,8 +281,8 @@ fn list_copy(m: &mut Mutator, arguments: &[Value]) -> Result {
         }
         if count.is_multiple_of(PART) {
             let [head, end] = result.kept();
-            let spared = m.pause_keeping([head, end, slow.kept(), rest.kept()])?;
-            let [head, end, behind, after] = spared.back(m);
+            let kept = m.pause_keeping([head, end, slow.kept(), rest.kept()])?;
+            let [head, end, behind, after] = kept.unrooted(m);
             (result, slow, rest) = (Builder::of([head, end]), behind, after);
         }
     }

@@ -90,7 +90,7 @@ impl Threads {
     }
 
     /// Called when a thread returns from outside Lisp: waits until the world runs.
-    pub(crate) fn come_back(&self, thread: &LispThread) {
+    pub(crate) fn return_from_outside(&self, thread: &LispThread) {
         loop {
             thread.state.store(RUNNING, Ordering::SeqCst);
             if !self.stopping.load(Ordering::SeqCst) {

@@ -24,7 +24,7 @@ pub(crate) use shares::Shares;
 pub(crate) use watchdog::Watchdog;
 
 use crate::kernel::calls::Counted;
-use crate::kernel::session::thread::{ASKED, GRANTED, LispThread, STARVED};
+use crate::kernel::session::thread::{LispThread, REFILL_FAILED, REFILL_REQUESTED, REFILL_SERVED};
 use crate::kernel::{Kernel, lock};
 use kyocho_heap::heap::OutOfMemory;
 use kyocho_heap::heap::cells::CellWords;
@@ -76,7 +76,7 @@ impl SystemCall {
         words: &Arc<CellWords>,
         ask: CellRequest,
     ) {
-        thread.refill.store(ASKED, Ordering::Release);
+        thread.refill.store(REFILL_REQUESTED, Ordering::Release);
         let request = Request { thread: Arc::clone(thread), words: Arc::clone(words), ask };
         lock(&self.requests).push_back(request);
         wake(&self.microprocess);
@@ -110,8 +110,8 @@ impl SystemCall {
                 continue;
             };
             let answer = match self.serve(kernel, &words, ask) {
-                Ok(()) => GRANTED,
-                Err(OutOfMemory) => STARVED,
+                Ok(()) => REFILL_SERVED,
+                Err(OutOfMemory) => REFILL_FAILED,
             };
             thread.refill.store(answer, Ordering::Release);
             if let Some(microprocess) = thread.microprocess.get() {

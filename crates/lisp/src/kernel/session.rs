@@ -341,8 +341,9 @@ impl LispSession {
     /// repeated.
     pub(crate) fn report_deadlock(&self, kernel: &Kernel, caller: &LispThread) {
         let is_to_run = |thread: &LispThread| {
-            let hears = |it: &Microprocess| thread.id != caller.id && it.is_being_killed();
-            thread.microprocess.get().is_some_and(|it| it.is_condemned() || hears(it))
+            let is_other_killed =
+                |it: &Microprocess| thread.id != caller.id && it.is_being_killed();
+            thread.microprocess.get().is_some_and(|it| it.is_condemned() || is_other_killed(it))
         };
         if !self.threads(kernel).any(|thread| is_to_run(&thread)) {
             self.ask_main(REQUEST_DEADLOCK);
@@ -429,7 +430,7 @@ impl LispSession {
         *lock(&self.main) = None;
         let usage = self.account.usage();
         if usage.ports + usage.sockets > 0 {
-            kernel.collector.request_for_left();
+            kernel.collector.request_for_unclosed();
         }
     }
 

@@ -96,11 +96,11 @@ fn next_form(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
             None => return Ok(Control::Value(Value::FALSE)),
             Some(NextAction::Call(thunk)) => return Ok(Control::Value(thunk)),
             Some(NextAction::Ready(name)) => {
-                machine.apart(frame, count, || lock(&session.world).library_ready(&name));
+                machine.compute_outside(frame, count, || lock(&session.world).library_ready(&name));
             }
             Some(NextAction::Expand(form)) => {
                 let expand = || lock(&session.world).expand(&environment, &form);
-                let expanded = machine.apart(frame, count, expand);
+                let expanded = machine.compute_outside(frame, count, expand);
                 machine.with_pauses(frame, count, |m| source.put(&kernel, m, form, expanded))?;
             }
         }
@@ -132,7 +132,7 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
             closed_output,
         })
     })?;
-    let data = machine.apart(frame, count, || read_all(&text, &path));
+    let data = machine.compute_outside(frame, count, || read_all(&text, &path));
     let source = Source::new(environment, data);
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
 }
@@ -168,7 +168,7 @@ fn source_of_imports(machine: &mut Machine, frame: Frame, count: usize) -> Resul
         rest = others;
     }
     let (kernel, session) = (machine.kernel()?, Arc::clone(&machine.thread()?.session));
-    let made = machine.apart(frame, count, || lock(&session.world).environment_of(&sets));
+    let made = machine.compute_outside(frame, count, || lock(&session.world).environment_of(&sets));
     let (environment, forms) = made.map_err(Raise::syntax)?;
     machine.with_pauses(frame, count, |m| {
         m.keeping(&[], |m| {

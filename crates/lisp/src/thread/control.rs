@@ -14,6 +14,7 @@ use kyocho_microprocess::{Deadline, Gone, Microprocess, Priority};
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use kyocho_vm::machine::access::Frame;
 use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::procedure;
 use kyocho_vm::machine::wait::Wait;
 use kyocho_vm::machine::{Exit, Machine};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub(super) const TABLE: &[Procedure] = &[
         Ok(Control::Value(Value::fixnum(level.into())))
     }),
     Procedure::new("thread-priority-set!", 2, Some(2), set_priority),
-    Procedure::new("thread-yield!", 0, Some(0), yield_turn),
+    Procedure::new("thread-yield!", 0, Some(0), yield_processor),
     Procedure::new("thread-sleep!", 1, Some(1), sleep),
     Procedure::new("raw-sleep", 1, Some(1), raw_sleep),
     Procedure::new("thread-terminate!", 1, Some(1), terminate),
@@ -193,11 +194,11 @@ fn set_priority(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control
         return Err(Raise::out_of_range("thread-priority-set!", 2, frame.get(1), bound));
     };
     lock(&thread.inner).priority = priority;
-    thread.take_place();
+    thread.apply_priority();
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-fn yield_turn(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
+fn yield_processor(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
     if machine.wait.take().is_some() {
         return Ok(Control::Value(Value::UNSPECIFIED));
     }

@@ -31,9 +31,9 @@ use std::sync::{Arc, MutexGuard};
 
 /// Maximum number of cases of one select.
 const CASES_MAX: usize = 1024;
-/// 2^64 divided by the golden ratio. Its multiples are spread evenly modulo 2^64, and so are every
-/// second or every third of them.
-const TURN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The distance between the starts of two searches: 2^64 divided by the golden ratio. Its multiples
+/// are spread evenly modulo 2^64, and so are every second or every third of them.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const WHO: &str = "channel-select";
 
@@ -166,9 +166,9 @@ pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     }
 }
 
-/// The indices of the cases, beginning at `turn`, a fraction of 2^64.
-fn order(turn: u64, count: usize) -> impl Iterator<Item = usize> {
-    let start = ((u128::from(turn) * count as u128) >> u64::BITS) as usize;
+/// The indices of the cases, beginning at `start`, a fraction of 2^64.
+fn order(start: u64, count: usize) -> impl Iterator<Item = usize> {
+    let start = ((u128::from(start) * count as u128) >> u64::BITS) as usize;
     (start..count).chain(0..start)
 }
 
@@ -276,8 +276,8 @@ impl Locked<'_> {
 
     /// Executes the first case that is ready.
     fn look(&mut self, machine: &mut Machine, me: &Arc<LispThread>) -> Result<Option<Happened>> {
-        machine.turn = machine.turn.wrapping_add(TURN);
-        for index in order(machine.turn, self.selection.cases.len()) {
+        machine.select_start = machine.select_start.wrapping_add(STEP);
+        for index in order(machine.select_start, self.selection.cases.len()) {
             if let Some(message) = self.attempt(index, machine, me)? {
                 return Ok(Some((index, message)));
             }

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  step:       &mut Machine ── lend ──► &mut Mutator, which has a pointer to its machine
-//!                goes outside: publishes a `HandOver` for the collector; state = SAFE
-//!                comes back:   state = RUNNING; when the world runs, withdraws the `HandOver`
-//!  collector:  world stopped, published ──► context and machine, through the `HandOver`
+//!                goes out:   publishes a `PublishedRoots` for the collector; state = SAFE
+//!                comes back: state = RUNNING; when the world runs, withdraws the `PublishedRoots`
+//!  collector:  world stopped, published ──► context and machine, through the `PublishedRoots`
 //! ```
 //!
 //! A step has the only borrow of its machine, so the collector must not create another one. Instead
@@ -29,12 +29,12 @@ use kyocho_heap::value::Value;
 
 /// The pointers that a step outside has published for the collector.
 #[derive(Clone, Copy, Debug)]
-pub struct HandOver {
+pub struct PublishedRoots {
     context: NonNull<ThreadContext>,
     machine: NonNull<Machine>,
 }
 
-impl HandOver {
+impl PublishedRoots {
     /// The pointers for a context in a mutator that its machine has lent.
     ///
     /// # Panics

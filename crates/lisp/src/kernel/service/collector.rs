@@ -36,7 +36,7 @@ const URGENT: Duration = Duration::from_millis(4);
 const REST: Duration = Duration::from_millis(1);
 
 /// Least time between two collections for resources that ended sessions have left open.
-const LEFT_AFTER: Duration = Duration::from_secs(1);
+const UNCLOSED_AFTER: Duration = Duration::from_secs(1);
 
 /// The collector thread.
 #[derive(Debug)]
@@ -45,10 +45,11 @@ pub(crate) struct Collector {
     wanted: AtomicBool,
     /// A collection is due, for which no thread waits.
     due: AtomicBool,
-    /// Resources of an ended session should be closed: a collection is due within [`LEFT_AFTER`].
-    left: AtomicBool,
+    /// Resources of an ended session should be closed: a collection is due within
+    /// [`UNCLOSED_AFTER`].
+    has_unclosed: AtomicBool,
     /// A concurrent collection is in progress.
-    goes_on: AtomicBool,
+    is_concurrent: AtomicBool,
     /// The collection in progress should end with the world stopped.
     hurried: Arc<AtomicBool>,
     /// It marks at the highest priority.
@@ -83,7 +84,7 @@ impl<'a> Attempt<'a> {
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         let Self { collector, kernel } = *self;
-        collector.goes_on.store(false, Ordering::Release);
+        collector.is_concurrent.store(false, Ordering::Release);
         let ended = kernel.heap.statistics().collections;
         if collector.begun.swap(ended, Ordering::AcqRel) > ended {
             kernel.heap.forget_cycle();
@@ -114,8 +115,8 @@ impl Collector {
         Self {
             wanted: AtomicBool::new(false),
             due: AtomicBool::new(false),
-            left: AtomicBool::new(false),
-            goes_on: AtomicBool::new(false),
+            has_unclosed: AtomicBool::new(false),
+            is_concurrent: AtomicBool::new(false),
             hurried: Arc::default(),
             urgent: Arc::default(),
             begun: AtomicU64::new(0),
@@ -128,7 +129,7 @@ impl Collector {
     /// Requests a collection at once, for a thread that waits for memory.
     pub(crate) fn request(&self) {
         self.wanted.store(true, Ordering::Release);
-        if self.goes_on.load(Ordering::Acquire)
+        if self.is_concurrent.load(Ordering::Acquire)
             && let Some(microprocess) = lock(&self.microprocess).as_ref()
         {
             microprocess.set_priority(Priority::HIGHEST);
@@ -139,14 +140,14 @@ impl Collector {
 
     /// Makes a collection due, unless one is in progress.
     pub(crate) fn request_soon(&self) {
-        if !self.goes_on.load(Ordering::Acquire) && !self.due.swap(true, Ordering::AcqRel) {
+        if !self.is_concurrent.load(Ordering::Acquire) && !self.due.swap(true, Ordering::AcqRel) {
             super::wake(&self.microprocess);
         }
     }
 
     /// Raises the collector to the highest priority, because threads allocate faster than it marks.
     pub(crate) fn hasten(&self) {
-        if self.goes_on.load(Ordering::Acquire)
+        if self.is_concurrent.load(Ordering::Acquire)
             && !self.urgent.swap(true, Ordering::AcqRel)
             && let Some(microprocess) = lock(&self.microprocess).as_ref()
         {
@@ -157,8 +158,8 @@ impl Collector {
 
     /// Called when a session with open ports, sockets or programs has ended. A collection finds and
     /// closes them. Without this call it could be long until the next one if no thread allocates.
-    pub(crate) fn request_for_left(&self) {
-        if !self.left.swap(true, Ordering::AcqRel) {
+    pub(crate) fn request_for_unclosed(&self) {
+        if !self.has_unclosed.swap(true, Ordering::AcqRel) {
             super::wake(&self.microprocess);
         }
     }
@@ -193,26 +194,26 @@ impl Collector {
         let mut rests_until = Instant::now();
         loop {
             let rest = rests_until.saturating_duration_since(Instant::now());
-            let left = self.left.load(Ordering::Acquire);
-            let due = self.due.swap(false, Ordering::AcqRel) || left && rest.is_zero();
+            let has_unclosed = self.has_unclosed.load(Ordering::Acquire);
+            let due = self.due.swap(false, Ordering::AcqRel) || has_unclosed && rest.is_zero();
             let wanted = self.wanted.swap(false, Ordering::AcqRel);
             if !due && !wanted {
-                rest_for(left.then_some(rest));
+                rest_for(has_unclosed.then_some(rest));
                 continue;
             }
-            self.left.store(false, Ordering::Release);
+            self.has_unclosed.store(false, Ordering::Release);
             let attempt = Attempt::begin(self, kernel);
-            let (stood, dead) = if wanted || !kernel.heap.collects_beside() {
+            let (stopped_for, dead) = if wanted || !kernel.heap.collects_concurrently() {
                 let begin = Instant::now();
                 let dead = kernel.threads.stop_the_world(|threads| collect(kernel, threads));
                 (begin.elapsed(), dead)
             } else {
-                self.collect_beside(kernel)
+                self.collect_concurrently(kernel)
             };
             drop(dead);
             drop(attempt);
-            rests_until = Instant::now() + LEFT_AFTER;
-            kernel.policies.collected(kernel, stood);
+            rests_until = Instant::now() + UNCLOSED_AFTER;
+            kernel.policies.collected(kernel, stopped_for);
         }
     }
 
@@ -221,11 +222,11 @@ impl Collector {
     }
 
     /// A concurrent collection. Returns how long the world was stopped, and the objects to drop.
-    fn collect_beside(&self, kernel: &Kernel) -> (Duration, Dead) {
+    fn collect_concurrently(&self, kernel: &Kernel) -> (Duration, Dead) {
         let mut marks = kernel.heap.empty_marks();
         let mut parts = Vec::new();
         let me = Microprocess::current();
-        self.goes_on.store(true, Ordering::Release);
+        self.is_concurrent.store(true, Ordering::Release);
         let begin = Instant::now();
         let mut cycle = kernel.threads.stop_the_world(|threads| {
             let [hurried, urgent] = [&self.hurried, &self.urgent].map(Arc::clone);
@@ -240,15 +241,15 @@ impl Collector {
                 parts = kernel.note_roots(threads, marker);
             })
         });
-        let stood = begin.elapsed();
+        let stopped_for = begin.elapsed();
         kernel.heap.step();
-        self.mark_beside(kernel, &mut cycle, &mut parts);
+        self.mark_concurrently(kernel, &mut cycle, &mut parts);
         me.set_priority(Priority::HIGHEST);
         self.markers.set_priority(Priority::HIGHEST);
         let begin = Instant::now();
         let (unswept, dead) =
             kernel.threads.stop_the_world(|threads| self.finish(kernel, threads, cycle, parts));
-        let stood = stood + begin.elapsed();
+        let stopped_for = stopped_for + begin.elapsed();
         if let Some(mut unswept) = unswept {
             let mut since = Instant::now();
             while unswept.sweep_some() {
@@ -256,11 +257,11 @@ impl Collector {
             }
             unswept.finish();
         }
-        (stood, dead)
+        (stopped_for, dead)
     }
 
     /// Marks everything while threads run, or returns early when it is hurried.
-    fn mark_beside(&self, kernel: &Kernel, cycle: &mut Cycle<'_>, parts: &mut [Roots]) {
+    fn mark_concurrently(&self, kernel: &Kernel, cycle: &mut Cycle<'_>, parts: &mut [Roots]) {
         let mut since = Instant::now();
         self.lower_priority();
         for part in parts {

@@ -38,7 +38,7 @@ pub(crate) struct Markers {
     slots: Box<[MarkerSlot]>,
     priority: Mutex<Priority>,
     /// The virtual processor of the collector.
-    maker_at: AtomicUsize,
+    collector_at: AtomicUsize,
 }
 
 impl Markers {
@@ -49,7 +49,7 @@ impl Markers {
                 .map(|_| MarkerSlot::default())
                 .collect(),
             priority: Mutex::new(Priority::HIGHEST),
-            maker_at: AtomicUsize::new(0),
+            collector_at: AtomicUsize::new(0),
         }
     }
 
@@ -65,7 +65,7 @@ impl Markers {
 
     /// Called by the collector when it begins.
     pub(super) fn begin(&self) {
-        self.maker_at.store(virtual_processor(), Ordering::Relaxed);
+        self.collector_at.store(virtual_processor(), Ordering::Relaxed);
         self.set_priority(Priority::HIGHEST);
     }
 
@@ -82,9 +82,9 @@ impl Markers {
 
     /// Wakes an idle marker, if there is one.
     pub(crate) fn invite(&self) {
-        let (me, maker) = (virtual_processor(), self.maker_at.load(Ordering::Relaxed));
+        let (me, collector) = (virtual_processor(), self.collector_at.load(Ordering::Relaxed));
         let others =
-            self.slots.iter().enumerate().filter(|&(place, _)| place != me && place != maker);
+            self.slots.iter().enumerate().filter(|&(place, _)| place != me && place != collector);
         for (_, slot) in others {
             if slot.is_idle.swap(false, Ordering::SeqCst) {
                 super::wake(&slot.microprocess);

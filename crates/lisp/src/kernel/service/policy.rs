@@ -170,7 +170,7 @@ impl Policies {
                 kernel.calls.measure(false);
                 let placed =
                     kernel.threads.started().into_iter().filter(|other| !other.is_policy());
-                placed.for_each(|other| other.place(None));
+                placed.for_each(|other| other.set_policy_priority(None));
             }
             Kind::Collector => kernel.heap.take_orders_back(),
         }
@@ -238,14 +238,14 @@ impl Policies {
         }
     }
 
-    /// Called after a collection that stopped the world for `stood`. That time does not count
+    /// Called after a collection that stopped the world for `stopped_for`. That time does not count
     /// against an answer.
-    pub(super) fn collected(&self, kernel: &Kernel, stood: Duration) {
-        let stood_ns = stood.as_nanos() as u64;
+    pub(super) fn collected(&self, kernel: &Kernel, stopped_for: Duration) {
+        let stopped_ns = stopped_for.as_nanos() as u64;
         for kind in KINDS {
             let mut slot = lock(self.slot(kind));
             let Some(holder) = &mut slot.holder else { continue };
-            holder.asked_ns = holder.asked_ns.map(|since_ns| since_ns.saturating_add(stood_ns));
+            holder.asked_ns = holder.asked_ns.map(|since_ns| since_ns.saturating_add(stopped_ns));
             if kind == Kind::Collector {
                 slot.statistics = kernel.heap.statistics();
                 slot.ask();

@@ -14,7 +14,7 @@ use kyocho_microprocess::{Microprocess, Priority};
 use kyocho_syntax::datum::Span;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::cell::UnsafeCell;
-use kyocho_vm::machine::outside::HandOver;
+use kyocho_vm::machine::outside::PublishedRoots;
 use kyocho_vm::machine::{Machine, trace};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -42,16 +42,16 @@ pub(crate) const SAFE: u8 = 2;
 pub(crate) const WAITING: u8 = 3;
 
 /// No request for cells is pending.
-pub(crate) const NOT_ASKED: u8 = 0;
+pub(crate) const REFILL_IDLE: u8 = 0;
 /// The system-call thread has its request, and exclusive use of its cell cache.
-pub(crate) const ASKED: u8 = 1;
+pub(crate) const REFILL_REQUESTED: u8 = 1;
 /// The request was served.
-pub(crate) const GRANTED: u8 = 2;
+pub(crate) const REFILL_SERVED: u8 = 2;
 /// The request failed.
-pub(crate) const STARVED: u8 = 3;
+pub(crate) const REFILL_FAILED: u8 = 3;
 
 /// No policy has set its priority.
-const UNPLACED: u8 = u8::MAX;
+const NO_POLICY_LEVEL: u8 = u8::MAX;
 
 /// The life cycle of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,8 +120,9 @@ pub(crate) struct LispThread {
     machine: UnsafeCell<Option<Box<Machine>>>,
     /// The pointers that its step has published while it is outside Lisp. The step writes them
     /// before it is `SAFE`, and after it has returned.
-    handed_over: UnsafeCell<Option<HandOver>>,
-    /// The state of its request for cells: `NOT_ASKED`, `ASKED`, `GRANTED` or `STARVED`.
+    published_roots: UnsafeCell<Option<PublishedRoots>>,
+    /// The state of its request for cells: `REFILL_IDLE`, `REFILL_REQUESTED`, `REFILL_SERVED` or
+    /// `REFILL_FAILED`.
     pub(crate) refill: AtomicU8,
     /// Cells taken, as of its last refill or shortage.
     pub(crate) taken: AtomicU64,
@@ -134,15 +135,15 @@ pub(crate) struct LispThread {
     pub(crate) outside_ns: AtomicU64,
     /// The value of `ran_ns` when it was last reported to a policy.
     reported_ns: AtomicU64,
-    /// The priority level that a scheduler policy has set, or `UNPLACED`.
-    placed: AtomicU8,
+    /// The priority level that a scheduler policy has set, or `NO_POLICY_LEVEL`.
+    policy_level: AtomicU8,
     /// Whether an event of it is to be reported to a policy.
     pub(crate) noted: AtomicBool,
     /// It has been woken and has not run since.
     pub(crate) woken: AtomicBool,
 }
 
-// SAFETY: one kernel thread at a time accesses `machine` and `handed_over`; `Threads` enforces
+// SAFETY: one kernel thread at a time accesses `machine` and `published_roots`; `Threads` enforces
 // this.
 unsafe impl Sync for LispThread {}
 // SAFETY: as above; everything else is `Send`.
@@ -217,14 +218,14 @@ impl LispThread {
                 priority: Priority::NORMAL,
             }),
             machine: UnsafeCell::new(None),
-            handed_over: UnsafeCell::new(None),
-            refill: AtomicU8::new(NOT_ASKED),
+            published_roots: UnsafeCell::new(None),
+            refill: AtomicU8::new(REFILL_IDLE),
             taken: AtomicU64::new(0),
             taken_at_error: AtomicU64::new(0),
             ran_ns: AtomicU64::new(0),
             outside_ns: AtomicU64::new(0),
             reported_ns: AtomicU64::new(0),
-            placed: AtomicU8::new(UNPLACED),
+            policy_level: AtomicU8::new(NO_POLICY_LEVEL),
             noted: AtomicBool::new(false),
             woken: AtomicBool::new(false),
         }
@@ -289,10 +290,10 @@ impl LispThread {
         self.trace_inner(marker);
         // SAFETY: the world is stopped, so the thread is outside or between steps. A step that
         // returns from outside only reads its state before it waits.
-        let handed_over = unsafe { *self.handed_over.get() };
-        if let Some(handed_over) = handed_over {
+        let published_roots = unsafe { *self.published_roots.get() };
+        if let Some(published_roots) = published_roots {
             // SAFETY: the world is stopped, and the step has not returned.
-            unsafe { handed_over.trace(marker) };
+            unsafe { published_roots.trace(marker) };
             return;
         }
         // SAFETY: the world is stopped, and no step uses the machine: it would have published its
@@ -307,9 +308,9 @@ impl LispThread {
     ///
     /// # Safety
     /// Called by the thread's own step, while its state is `RUNNING` and the world is not stopped.
-    pub(crate) unsafe fn hand_over(&self, handed_over: Option<HandOver>) {
+    pub(crate) unsafe fn publish_roots(&self, published_roots: Option<PublishedRoots>) {
         // SAFETY: the collector reads this only while the world is stopped.
-        unsafe { *self.handed_over.get() = handed_over };
+        unsafe { *self.published_roots.get() = published_roots };
     }
 
     /// The priority of policies' threads. Only services have a higher one.
@@ -317,31 +318,31 @@ impl LispThread {
 
     /// Whether it belongs to a policy.
     pub(crate) fn is_policy(&self) -> bool {
-        self.placed.load(Ordering::Acquire) == Self::POLICY.level()
+        self.policy_level.load(Ordering::Acquire) == Self::POLICY.level()
     }
 
     /// Sets whether it belongs to a policy.
     pub(crate) fn make_policy(&self, is_policy: bool) {
-        self.place(is_policy.then_some(Self::POLICY));
+        self.set_policy_priority(is_policy.then_some(Self::POLICY));
     }
 
     /// Sets its priority by order of a policy; `None` restores its own.
-    pub(crate) fn place(&self, priority: Option<Priority>) {
-        let level = priority.map_or(UNPLACED, Priority::level);
-        if self.placed.swap(level, Ordering::AcqRel) != level {
-            self.take_place();
+    pub(crate) fn set_policy_priority(&self, priority: Option<Priority>) {
+        let level = priority.map_or(NO_POLICY_LEVEL, Priority::level);
+        if self.policy_level.swap(level, Ordering::AcqRel) != level {
+            self.apply_priority();
         }
     }
 
     /// Its priority before its account's share is considered: the one set by a policy, otherwise
     /// its own.
     pub(crate) fn base_priority(&self) -> Priority {
-        let placed = Priority::new(self.placed.load(Ordering::Acquire));
+        let placed = Priority::new(self.policy_level.load(Ordering::Acquire));
         placed.unwrap_or_else(|| lock(&self.inner).priority)
     }
 
     /// Moves it to the queue of that priority.
-    pub(crate) fn take_place(&self) {
+    pub(crate) fn apply_priority(&self) {
         if let Some(microprocess) = self.microprocess.get() {
             microprocess.set_priority(self.base_priority());
         }

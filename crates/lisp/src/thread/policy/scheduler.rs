@@ -49,7 +49,7 @@ fn one(order: Value) -> Option<Order> {
 pub(super) fn carry_out(kernel: &Kernel, orders: &[Order]) {
     for &(number, priority) in orders {
         if let Some(thread) = kernel.threads.find(number).filter(|thread| !thread.is_policy()) {
-            thread.place(priority);
+            thread.set_policy_priority(priority);
         }
     }
     if !kernel.policies.notes.is_empty() {

@@ -1,4 +1,4 @@
-//! Measurement of steps, and the queue position of their thread.
+//! The running time of steps, and the priority of their thread.
 
 use super::Runner;
 use crate::kernel::session::thread::LispThread;
@@ -8,7 +8,7 @@ use kyocho_sys::prim::clock::monotonic_ns;
 use std::sync::Arc;
 
 /// Sets the priority of the running thread. Returns whether it changed.
-fn changes_place(priority: Priority) -> bool {
+fn changes_priority(priority: Priority) -> bool {
     let me = Microprocess::current();
     let changes = me.priority() != priority;
     if changes {
@@ -53,11 +53,11 @@ impl Runner {
         let base = thread.base_priority();
         // A policy keeps its priority whatever its account has used, because it decides for all
         // users.
-        let place = match thread.is_policy() {
+        let priority = match thread.is_policy() {
             true => base,
             false => account.priority_within_share(base, floor_ns),
         };
-        if changes_place(place) {
+        if changes_priority(priority) {
             return Step::Yield;
         }
         let (step, ran_ns) = self.step_measured(thread, begin_ns);
@@ -65,7 +65,7 @@ impl Runner {
         if matches!(step, Step::Park | Step::ParkUntil(_)) {
             // When it is woken, its account may have lost its lead. So it is queued at its full
             // priority until it can check.
-            changes_place(thread.base_priority());
+            changes_priority(thread.base_priority());
         }
         step
     }
