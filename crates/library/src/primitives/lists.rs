@@ -5,6 +5,7 @@
 
 use super::Primitive;
 use super::call::Call;
+use super::list_length::length;
 use kyocho_heap::heap::pause::{PART, parts};
 use kyocho_heap::heap::{Kept, Mutator, Unrooted};
 use kyocho_heap::raise::{Raise, Result};
@@ -36,34 +37,6 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("list-set!", 3, list_set),
     Primitive::exactly("list-copy", 1, list_copy),
 ];
-
-/// The length of a proper list; `None` for an improper or circular one.
-///
-/// # Errors
-/// As [`Mutator::pause`].
-pub(crate) fn length(m: &mut Mutator, list: Value) -> Result<Option<usize>> {
-    let [mut fast, mut slow] = [m.unrooted(list); 2];
-    let mut count = 0;
-    loop {
-        for _ in 0..PART / 2 {
-            for _ in 0..2 {
-                match fast.cdr() {
-                    Some(rest) => fast = rest,
-                    None => return Ok(fast.value().is_nil().then_some(count)),
-                }
-                count += 1;
-            }
-            // Another thread may be shortening the list.
-            let Some(next) = slow.cdr() else { return Ok(None) };
-            slow = next;
-            if fast == slow {
-                return Ok(None);
-            }
-        }
-        let kept = m.pause_keeping([fast.kept(), slow.kept()])?;
-        [fast, slow] = kept.unrooted(m);
-    }
-}
 
 /// Builds a list from the front. Valid only between two pauses, which must keep it.
 #[derive(Debug)]
