@@ -273,7 +273,7 @@ fn check_gdb(said: &str) {
     }
     // The collector waits for work. Its stack leads from the switch to its loop, and ends at the
     // trampoline.
-    for frame in ["crates/lisp/src/service.rs", "kyocho_trampoline"] {
+    for frame in ["crates/lisp/src/kernel/service.rs", "kyocho_trampoline"] {
         assert!(said.contains(frame), "{frame} is missing:\n{said}");
     }
 }

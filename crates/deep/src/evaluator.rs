@@ -18,16 +18,19 @@
 //! an error. **Invariant:** a collection happens only at the top of `eval`, when expression,
 //! environment, frames and atoms are all the roots.
 
+mod primitives;
+mod special;
+
 use super::atoms::{self, Atoms, Role};
 use super::error::{Cause, Stop, stop};
-use super::primitives::{self, Arguments};
-use super::special::{self, Special};
 use super::supply::Supply;
 use kyocho_heap::heap::ThreadContext;
 use kyocho_heap::heap::{Cells, Heap, Kind, Mutator, OutOfMemory};
 use kyocho_heap::value::Value;
 use kyocho_syntax::datum::Datum;
 use kyocho_syntax::symbol::Symbol;
+use primitives::Arguments;
+use special::Special;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -36,18 +39,18 @@ const SIMPLE_OPERANDS_MAX: usize = 4;
 
 /// A list under construction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct List {
+struct List {
     first: Value,
     last: Value,
 }
 
 impl List {
-    pub(super) const EMPTY: Self = Self { first: Value::NIL, last: Value::NIL };
+    const EMPTY: Self = Self { first: Value::NIL, last: Value::NIL };
 }
 
 /// A continuation: what remains to be done with a value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Frame {
+enum Frame {
     /// The value is the operator of a call.
     Operator { operands: Value, environment: Value },
     /// The value is the next operand of a call.
@@ -75,19 +78,19 @@ pub(super) enum Frame {
 }
 
 /// The next action of the evaluator.
-pub(super) enum Next {
+enum Next {
     Eval(Value, Value),
     Give(Value),
 }
 
-pub(super) type Outcome = Result<Next, Stop>;
+type Outcome = Result<Next, Stop>;
 
 /// An evaluator with its heap, its cell cache and its output.
 pub(super) struct Evaluator<'a> {
-    pub(super) heap: Arc<Heap>,
-    pub(super) cells: Cells,
+    heap: Arc<Heap>,
+    cells: Cells,
     pub(super) supply: Supply,
-    pub(super) output: &'a mut (dyn Write + Send),
+    output: &'a mut (dyn Write + Send),
     text: Mutator,
     atoms: Atoms,
     frames: Vec<Frame>,
@@ -156,7 +159,7 @@ impl<'a> Evaluator<'a> {
 
     /// A cell from the cache. If the cache is empty, requests cells from the system-call thread.
     #[inline]
-    pub(super) fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, Stop> {
+    fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, Stop> {
         if let Some(pair) = self.cells.try_cons(car, cdr) {
             return Ok(pair);
         }
@@ -164,7 +167,7 @@ impl<'a> Evaluator<'a> {
         self.cells.try_cons(car, cdr).ok_or_else(|| Stop::from(Cause::OutOfMemory))
     }
 
-    pub(super) fn push(&mut self, frame: Frame) -> Result<(), Stop> {
+    fn push(&mut self, frame: Frame) -> Result<(), Stop> {
         if self.frames.len() >= self.frames_max {
             return stop(Cause::TooDeep { frames_max: self.frames_max });
         }
@@ -189,11 +192,7 @@ impl<'a> Evaluator<'a> {
     /// call of a primitive with only such operands. For other expressions, returns `None` and has
     /// no effect.
     #[inline]
-    pub(super) fn value_now(
-        &mut self,
-        expression: Value,
-        environment: Value,
-    ) -> Result<Option<Value>, Stop> {
+    fn value_now(&mut self, expression: Value, environment: Value) -> Result<Option<Value>, Stop> {
         let Some((operator, operands)) = expression.uncons() else {
             return simple_value(expression, environment).map(Some);
         };
@@ -242,7 +241,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Continues with the operands of a call, then calls.
-    pub(super) fn eval_operands(
+    fn eval_operands(
         &mut self,
         operator: Value,
         mut rest: Value,
@@ -263,7 +262,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Adds the value of an operand.
-    pub(super) fn give_operand(
+    fn give_operand(
         &mut self,
         operator: Value,
         (rest, environment): (Value, Value),
@@ -325,18 +324,13 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    pub(super) fn bind_one(
-        &mut self,
-        atom: Value,
-        value: Value,
-        environment: Value,
-    ) -> Result<Value, Stop> {
+    fn bind_one(&mut self, atom: Value, value: Value, environment: Value) -> Result<Value, Stop> {
         let binding = self.cons(atom, value)?;
         self.cons(binding, environment)
     }
 
     /// A closure: `[parameters][body][a-list]`.
-    pub(super) fn closure(
+    fn closure(
         &mut self,
         parameters: Value,
         body: Value,
@@ -352,7 +346,7 @@ impl<'a> Evaluator<'a> {
         Ok(closure)
     }
 
-    pub(super) fn collect(&mut self, registers: &[Value]) {
+    fn collect(&mut self, registers: &[Value]) {
         let Self { heap, frames, atoms, forms, .. } = self;
         let done = heap.collect(|marker| {
             forms.iter().for_each(|&form| marker.mark(form));
@@ -399,7 +393,7 @@ fn lookup(atom: Value, environment: Value) -> Result<Value, Stop> {
 }
 
 /// Assigns a value to a bound variable, or to a global one that has a value.
-pub(super) fn assign(atom: Value, value: Value, environment: Value) -> Result<(), Stop> {
+fn assign(atom: Value, value: Value, environment: Value) -> Result<(), Stop> {
     if let Some(binding) = binding(atom, environment) {
         let _ = binding.set_cdr(value);
     } else if atoms::global(atom) == Value::UNBOUND {

@@ -25,9 +25,7 @@
 mod atoms;
 mod error;
 mod evaluator;
-mod primitives;
 mod service;
-mod special;
 mod supply;
 
 pub use error::{Cause, Failure};

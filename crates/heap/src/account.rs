@@ -1,9 +1,12 @@
 //! Accounts: the resources that one user holds, and their bounds.
 //!
 //! ```text
-//!  memory   live at the last collection + taken since  <= memory_bytes_max     charged at each refill
-//!  processors                 in proportion to shares; an account over its share runs less urgently [`share`]
-//!  threads, ports, sessions   held: counted in and out  <= ..._max             charged when made
+//!  memory       live at the last collection + taken since  <= memory_bytes_max
+//!               charged at each refill
+//!  processors   in proportion to shares; the threads of an account over its share have a lower
+//!               priority (module `share`)
+//!  threads, ports, sessions
+//!               held: counted in and out  <= ..._max; charged when made
 //! ```
 //!
 //! **Live bytes** are measured by marking. The collector marks the system's roots first, then those

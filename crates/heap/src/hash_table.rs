@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! HashTable [equivalence][count][used][index][entries][procedures][growth]
-//!   index    raw 32-bit slots: 0 is empty, n refers to entry n - 1; linear probing, a power of two,
-//!            at least twice as many slots as entries
+//!   index    raw 32-bit slots: 0 is empty, n refers to entry n - 1; linear probing;
+//!            their number is a power of two, and at least twice that of the entries
 //!   entries  vector of (hash, key, value), filled from the left; a deleted entry has no key
 //!              weak keys:    (hash, ephemeron of key and value, nothing)
 //!              weak values:  (hash, ephemeron of value and key, nothing)

@@ -63,7 +63,7 @@ pub use mutator::Mutator;
 pub use object::Kind;
 pub use orders::Orders;
 pub use pace::Pace;
-pub use unrooted::{Kept, Spared, Unrooted};
+pub use unrooted::{Kept, KeptValues, Unrooted};
 
 use crate::account::Account;
 use crate::value::Value;
@@ -131,12 +131,12 @@ pub struct Torture {
     /// Takings before the count begins. It makes runs differ in which takings are hit.
     pub phase: u64,
     /// Whether collections are concurrent with the threads.
-    pub beside: bool,
+    pub concurrent: bool,
 }
 
 impl Torture {
     /// A collection at each taking.
-    pub const ALWAYS: Self = Self { every: 1, phase: 0, beside: false };
+    pub const ALWAYS: Self = Self { every: 1, phase: 0, concurrent: false };
 }
 
 impl Limits {
@@ -188,7 +188,7 @@ pub struct Heap {
     /// The number of the [`Pace`].
     pace: AtomicU8,
     /// Whether collections that no thread waits for run concurrently.
-    beside: AtomicBool,
+    concurrent: AtomicBool,
     /// The lasting orders of a policy.
     lasting_orders: LastingOrders,
     statistics: Mutex<Statistics>,
@@ -224,7 +224,7 @@ impl Heap {
             team: (limits.helpers_max > 0).then(|| Arc::new(Team::new(&limits))),
             wanted: AtomicBool::new(false),
             pace: AtomicU8::new(Pace::Ahead.number()),
-            beside: AtomicBool::new(limits.torture.is_some_and(|torture| torture.beside)),
+            concurrent: AtomicBool::new(limits.torture.is_some_and(|torture| torture.concurrent)),
             lasting_orders: LastingOrders::default(),
             statistics: Mutex::new(Statistics { trigger_bytes: trigger, ..Statistics::default() }),
             faults: faults::Faults::default(),

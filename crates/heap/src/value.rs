@@ -12,14 +12,28 @@
 //! +---------------------------------+---+
 //! ```
 //!
-//! Invariant: a `Value` with a pointer tag refers to a live, fully initialised cell, object or
-//! symbol. Invariant: a pair is marked as a literal's before any other code knows it, and stays
+//! **Invariant:** a `Value` with a pointer tag refers to a live, fully initialised cell, object or
+//! symbol. **Invariant:** a pair is marked as a literal's before any other code knows it, and stays
 //! one. So all words that refer to a pair are equal.
 
 use kyocho_syntax::number::FIXNUM_BITS;
 use kyocho_syntax::symbol::Symbol;
 
 /// A Lisp value. `==` is `eq?`.
+///
+/// A value is one word, so it is `Copy`. A copy in a variable of Rust is **not** a root of the
+/// collector. It is valid as long as no collection can run:
+///
+/// - Allocation never collects. So a primitive may use all its values until it
+///   [pauses](crate::heap::pause), goes [outside](crate::heap::Mutator::outside) or returns.
+/// - The arguments of a primitive are in its frame, which is a root, as long as it runs.
+/// - A value that is needed after a pause is passed to it
+///   ([`pause_keeping`](crate::heap::Mutator::pause_keeping)).
+/// - A value that outlives a step is in an object, or in a field that a
+///   [`trace`](crate::heap::ForeignObject::trace) method marks.
+///
+/// The type [`Unrooted`](crate::heap::Unrooted) lets the compiler check the first rule: it is bound
+/// to a borrow of the mutator, which a pause needs exclusively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Value(u64);

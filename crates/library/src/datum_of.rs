@@ -36,11 +36,11 @@ pub fn datum_of(m: &mut Mutator, value: Value) -> Result<Datum> {
     let converted = convert(m, value, &mut results);
     let datum = results.pop();
     // Dropping long data takes time.
-    m.apart(|| drop(results));
+    m.compute_outside(|| drop(results));
     match (converted, datum) {
         (Ok(()), Some(datum)) => Ok(datum),
         (Err(raise), left) => {
-            m.apart(|| drop(left));
+            m.compute_outside(|| drop(left));
             Err(raise)
         }
         (Ok(()), None) => Err(no_expression(value)),

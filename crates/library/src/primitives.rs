@@ -22,6 +22,7 @@ mod guardians;
 mod hash_tables;
 pub mod host_names;
 mod integers;
+mod list_length;
 mod list_parts;
 mod list_search;
 mod lists;

@@ -7,9 +7,9 @@
 //! The *pause* is the collector's work while all threads are stopped. The *stop* begins with the
 //! request to all threads and ends when they may run again. It includes the wait until the last
 //! thread has stopped. A collection stops the world twice; the sample is the longer one. Baselines
-//! in the same run: a heap so close to its limit that the world is stopped throughout; and an eighth
-//! and half of the live memory. Unit: milliseconds. The 99th percentile of all stops of concurrent
-//! collections should be below 10. The table is Markdown, for docs/serve.md.
+//! in the same run: a heap so close to its limit that the world is stopped throughout; and an
+//! eighth and half of the live memory. Unit: milliseconds. The 99th percentile of all stops of
+//! concurrent collections should be below 10. The table is Markdown, for docs/serve.md.
 //!
 //! Second question: how long does marking take on 1, 2, 4, ... virtual processors, up to those of
 //! the machine and at least four? Only one marker can follow a list, so this part uses a vector of
@@ -23,7 +23,7 @@ use kyocho_lisp::system::{Options, System};
 use std::time::Instant;
 
 const MIB: usize = 1024;
-const BESIDE: usize = 100;
+const CONCURRENT: usize = 100;
 const STOPPED: usize = 10;
 /// Numbers of threads that allocate meanwhile.
 const ALLOCATING: [usize; 3] = [0, 2, 50];
@@ -48,13 +48,13 @@ fn main() {
     println!("|---|---|---|---|---|---|---|");
     for mib in [mib / 8, mib / 2, mib] {
         for threads in ALLOCATING {
-            let beside = stops(mib, 4 * mib, threads, collections.unwrap_or(BESIDE));
+            let concurrent = stops(mib, 4 * mib, threads, collections.unwrap_or(CONCURRENT));
             let throughout = stops(mib, mib + mib * 3 / 4, threads, STOPPED);
             println!(
                 "| {mib} MiB | {threads} | {} | {} | {:.0} MB/s | {:.1}, {:.1} ms | {:.0} MB/s |",
-                percentiles(&beside.pauses_ms),
-                percentiles(&beside.stops_ms),
-                beside.allocated_mb_per_s,
+                percentiles(&concurrent.pauses_ms),
+                percentiles(&concurrent.stops_ms),
+                concurrent.allocated_mb_per_s,
                 at(&throughout.stops_ms, 0.5),
                 at(&throughout.stops_ms, 1.0),
                 throughout.allocated_mb_per_s

@@ -2,8 +2,9 @@
 //! may make the reader, the expander or the compiler panic, overflow the stack or run without
 //! bound.
 
-use crate::system::Options;
-use crate::system::kernel::{Kernel, lock};
+use crate::kernel::lock;
+use crate::options::Options;
+use crate::system::procedures::new_kernel;
 use kyocho_heap::heap::ThreadContext;
 use kyocho_heap::heap::{Heap, Limits, Mutator};
 use kyocho_library::prelude;
@@ -49,7 +50,7 @@ pub fn fuzz_compiler(data: &[u8]) -> usize {
     let limits = Limits { bytes_max: HEAP_BYTES_MAX, ..Limits::default() };
     let Ok(heap) = Heap::new(limits) else { return 0 };
     let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-    let Ok(kernel) = Kernel::new(heap, Options::default(), mutator) else { return 0 };
+    let Ok(kernel) = new_kernel(heap, Options::default(), mutator) else { return 0 };
     let mut mutator = lock(&kernel.mutator);
     let environment = lock(&kernel.base.world).interaction_environment();
     let mut compiled = 0;

@@ -2,9 +2,9 @@
 //! §4).
 //!
 //! ```text
-//! (gate-call ..) --> a carrier, a microprocess of its own, calls and parks --> wakes the thread
-//! a client's call --> the gate's worker adds it to the server's queue --> (%gate-accept ..) --> a thread
-//!                     and parks until that thread has replied
+//! (gate-call ..)  --> a carrier, which is a microprocess, calls and parks --> wakes the thread
+//! a client's call --> the gate's worker adds it to the server's queue, and parks
+//!                     --> (%gate-accept ..) --> a thread --> its reply unparks the worker
 //! ```
 //!
 //! Requests and replies are bytevectors, whose meaning is up to the two programs. A Lisp thread
@@ -13,7 +13,8 @@
 mod client;
 mod server;
 
-use crate::thread::lisp_thread::LispThread;
+use crate::kernel::session::CloseAtEnd;
+use crate::kernel::session::thread::LispThread;
 use client::Connection;
 use kyocho_gate::INLINE_BYTES_MAX;
 use kyocho_heap::account::Held;
@@ -25,7 +26,7 @@ use kyocho_vm::machine::Machine;
 use kyocho_vm::machine::access::Frame;
 use kyocho_vm::machine::control::{Control, Procedure};
 use kyocho_vm::machine::wait::Wait;
-pub(crate) use server::CallQueue;
+use server::CallQueue;
 use std::path::PathBuf;
 use std::sync::Arc;
 

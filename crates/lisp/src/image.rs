@@ -4,10 +4,13 @@
 //!
 //! ```text
 //!   roots: environments, libraries ──> locations ──> values, code ──> more of all of them
-//!          what the system has (prelude, primitives) is referred to by number, not written: system.rs
+//!          objects of the system (prelude, primitives) are written as numbers
+//!          (kernel/system_objects.rs)
 //!
-//!   file:  magic | format | build | bytes | tables: symbols, sources, environments, locations, data,
-//!          objects, code, bindings, libraries | seal                                           seal.rs
+//!   file:  magic | format | build | bytes |
+//!          tables: symbols, sources, environments, locations, data, objects, code, bindings,
+//!          libraries |
+//!          seal (seal.rs)
 //! ```
 //!
 //! Saved: definitions, macros, libraries, records, closures with their variables, hash tables, and
@@ -28,15 +31,10 @@
 mod program;
 mod reader;
 mod seal;
-mod syntax_in;
-mod syntax_out;
-mod system;
 mod wire;
 mod writer;
 
-pub(crate) use system::SystemObjects;
-
-use crate::thread::wait::OnThread;
+use crate::kernel::wait::OnThread;
 use core::fmt;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
@@ -162,12 +160,12 @@ fn save(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
 
 /// Replaces a file completely or not at all.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = beside(path, bytes)?;
+    let new = write_new_file(path, bytes)?;
     fs::rename(&new, path).inspect_err(|_| discard(&new))
 }
 
 /// Writes a new file beside `path` to disk. Only its user may read it.
-fn beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+fn write_new_file(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));

@@ -1,24 +1,29 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 //!
 //! ```text
-//!   system, service, thread, gate, shared   sessions, services, threads, calls between processes
-//!   image, report                           worlds as bytes; uncaught exceptions as text
+//!   system                                 boot, sessions, evaluations
+//!   image                                  worlds as bytes
+//!   thread                                 the step of a Lisp thread; threads, mutexes, channels
+//!   gate, shared                           calls to other programs; memory shared with other nodes
+//!   kernel                                 what all threads share: sessions, services, waits
 //!   ------------------------------------------------------------------------------------
-//!   kyocho-library                          what programs call: primitives, ports, the prelude
-//!   kyocho-vm                               core forms to code, and its interpreter
-//!   kyocho-heap                             values, objects, the collector, numbers, text
-//!   kyocho-syntax                           text to core forms
+//!   kyocho-library                         what programs call: primitives, ports, the prelude
+//!   kyocho-vm                              core forms to code, and its interpreter
+//!   kyocho-heap                            values, objects, the collector, numbers, text
+//!   kyocho-syntax                          text to core forms
 //! ```
 //!
 //! Code that needs neither a thread nor a session belongs in a crate below. The modules that
 //! programs need are re-exported here. So a program that uses the Lisp Server names one crate.
 
+mod backtrace;
 #[doc(hidden)]
 pub mod fuzz;
 mod gate;
 mod image;
+mod kernel;
+mod options;
 mod report;
-mod service;
 pub mod shared;
 pub mod system;
 pub mod thread;

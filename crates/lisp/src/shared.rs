@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   (shared-vector-ref v i) ──> the node's copy, or its page is fetched ──> a value
-//!   (shared-acquire! lock ..) ─> the node asks the lock manager; the thread is outside Lisp meanwhile, others run
+//!   (shared-acquire! lock ..) ─> the node asks the lock manager. Meanwhile the thread is outside
+//!                                Lisp, and others run
 //!   (make-shared-region n a) ──> all nodes make it, in a space of 2^64 bytes (`region.rs`)
 //! ```
 //!
@@ -13,9 +14,9 @@
 mod element;
 pub(crate) mod region;
 
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::OnThread;
+use crate::kernel::lock;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::wait::OnThread;
 use core::fmt;
 use element::Element;
 use kyocho_dsm::{

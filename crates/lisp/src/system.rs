@@ -12,29 +12,27 @@ pub(crate) mod control;
 pub(crate) mod debugger;
 pub(crate) mod forms;
 pub(crate) mod keeper;
-pub(crate) mod kernel;
-pub(crate) mod lisp_session;
-mod procedures;
+pub(crate) mod procedures;
 pub mod session;
-pub(crate) mod statistics;
+mod statistics;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use crate::image::WorldCopy;
+pub use crate::options::{Engine, Options};
 pub use crate::report::Report;
 pub use kyocho_heap::heap::{CellCache, Statistics, Torture};
 pub use kyocho_syntax::growing::{Completeness, completeness};
 pub use session::{Evaluation, Session, SessionHandle, Unread};
 
+use crate::kernel::{Ended, Kernel, lock};
 use kyocho_heap::account::{Account, Exceeded};
-use kyocho_heap::number::INTEGER_BITS_MAX;
 use kyocho_library::port::SessionPorts;
 
 use boot::{Job, Text};
 use core::fmt;
 use core::time::Duration;
 use forms::read_all;
-use kernel::{Ended, Kernel, lock};
 use kyocho_microprocess::Priority;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -43,74 +41,6 @@ use std::sync::{Arc, mpsc};
 /// Exit code of a process whose standard output was closed by its reader: as a shell reports a
 /// process that SIGPIPE (13) ended.
 pub const CLOSED_OUTPUT_EXIT: u8 = 128 + 13;
-
-/// Which evaluator runs programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Engine {
-    /// The compiler and the register machine.
-    #[default]
-    Machine,
-    /// The paper's deep-binding evaluator.
-    Deep,
-}
-
-/// How a system is booted.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Which evaluator.
-    pub engine: Engine,
-    /// Cells that a thread takes with one request.
-    pub cell_cache: CellCache,
-    /// Limit of the heap.
-    pub memory_max_bytes: usize,
-    /// Limit of a thread's stack. A quarter of the heap is a further limit.
-    pub stack_max_bytes: usize,
-    /// Number of virtual processors; by default the number of CPUs of the process.
-    pub virtual_processors: Option<usize>,
-    /// How long a thread runs while threads of equal priority wait: 1 ms to 1 s, by default 5 ms.
-    pub time_slice: Option<Duration>,
-    /// Maximum number of bits of an exact integer, in the whole process.
-    pub integer_bits_max: u64,
-    /// Whether other processes of the user may list and control the threads: see
-    /// [`kyocho_microprocess::control`].
-    pub control: bool,
-    /// Folders that are searched for libraries.
-    pub library_path: Vec<PathBuf>,
-    /// Archives whose libraries can be imported: see [`kyocho_library::package`].
-    pub packages: Vec<PathBuf>,
-    /// The image of the initial world: see [`System::load_image`].
-    pub image: Option<PathBuf>,
-    /// For tests: collections at fixed counts of requests.
-    pub torture: Option<Torture>,
-    /// For tests: calls outside Lisp from one collection to the next; 0 for no such collections.
-    pub torture_outside: u64,
-    /// The program, for `command-line`.
-    pub script: Option<PathBuf>,
-    /// Its arguments.
-    pub arguments: Vec<String>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            engine: Engine::Machine,
-            cell_cache: CellCache::Auto,
-            memory_max_bytes: 4 << 30,
-            stack_max_bytes: 256 << 20,
-            virtual_processors: None,
-            time_slice: None,
-            integer_bits_max: INTEGER_BITS_MAX,
-            control: false,
-            library_path: Vec::new(),
-            packages: Vec::new(),
-            image: None,
-            torture: None,
-            torture_outside: 0,
-            script: None,
-            arguments: Vec::new(),
-        }
-    }
-}
 
 /// A service that has started.
 #[derive(Clone, Debug, PartialEq, Eq)]

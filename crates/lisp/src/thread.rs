@@ -14,19 +14,25 @@
 pub(crate) mod channel;
 pub(crate) mod condvar;
 pub(crate) mod control;
-pub(crate) mod lisp_thread;
+pub(crate) mod join;
 pub(crate) mod mutex;
 pub(crate) mod outside;
+pub(crate) mod policy;
 pub(crate) mod runner;
-pub(crate) mod safepoint;
 pub(crate) mod select;
-pub(crate) mod ticket;
-pub(crate) mod wait;
+mod withdraw;
 
 pub use kyocho_heap::heap::context::ThreadContext;
 
 use kyocho_vm::machine::control::Procedure;
 
 /// Control procedures of threads, mutexes, condition variables and channels.
-pub(crate) const TABLES: [&[Procedure]; 5] =
-    [control::TABLE, mutex::TABLE, condvar::TABLE, channel::TABLE, select::TABLE];
+pub(crate) const TABLES: [&[Procedure]; 7] = [
+    control::TABLE,
+    mutex::TABLE,
+    condvar::TABLE,
+    channel::TABLE,
+    select::TABLE,
+    join::TABLE,
+    policy::TABLE,
+];

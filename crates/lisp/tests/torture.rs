@@ -105,7 +105,7 @@ fn no_object_is_lost_when_a_collection_runs_each_time_a_thread_is_outside() {
         let options = Options {
             cell_cache: CellCache::Fixed(64),
             virtual_processors: Some(virtual_processors),
-            torture: Some(Torture { every: 1 << 40, phase: 0, beside: false }),
+            torture: Some(Torture { every: 1 << 40, phase: 0, concurrent: false }),
             torture_outside: 1,
             ..Options::default()
         };
@@ -119,7 +119,7 @@ fn no_object_is_lost_when_every_allocation_collects() {
     watch();
     // On one virtual processor cells are requested by message; on two the caller takes them.
     // Collections stop the world throughout, or mark concurrently all the time.
-    for (every, phase, beside, cells, virtual_processors) in [
+    for (every, phase, concurrent, cells, virtual_processors) in [
         (1, 0, false, CellCache::Off, 1),
         (1, 0, false, CellCache::Fixed(16), 2),
         (2, 0, false, CellCache::Fixed(64), 1),
@@ -127,7 +127,7 @@ fn no_object_is_lost_when_every_allocation_collects() {
         (2, 0, true, CellCache::Fixed(64), 1),
         (2, 0, true, CellCache::Fixed(16), 2),
     ] {
-        let failed = failures(Torture { every, phase, beside }, cells, virtual_processors);
+        let failed = failures(Torture { every, phase, concurrent }, cells, virtual_processors);
         assert!(failed.is_empty(), "these programs fail: {failed:#?}");
     }
 }

@@ -226,7 +226,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files.into_iter().chain(deeper).collect()
 }
 
-/// The sources of a crate, except its root and its tests.
+/// The sources of a crate, except its root and its tests. The root's module path is empty.
 fn sources_of(texts: &[(Vec<String>, String)]) -> Vec<Source> {
     let mut sources = Vec::new();
     let mut tests = Vec::new();
@@ -235,7 +235,10 @@ fn sources_of(texts: &[(Vec<String>, String)]) -> Vec<Source> {
         tests.extend(names.into_iter().map(|name| [module.clone(), vec![name]].concat()));
         sources.push(Source { module: module.clone(), text });
     }
-    sources.retain(|source| !tests.iter().any(|test| source.module.starts_with(test)));
+    sources.retain(|source| {
+        let is_test = tests.iter().any(|test| source.module.starts_with(test));
+        !source.module.is_empty() && !is_test
+    });
     sources
 }
 
@@ -244,10 +247,12 @@ fn read(src: &Path) -> Vec<Source> {
     let mut texts = Vec::new();
     for path in files_below(src) {
         let relative = path.strip_prefix(src).unwrap().with_extension("");
-        let module: Vec<String> =
+        let mut module: Vec<String> =
             relative.iter().map(|name| name.to_str().unwrap().to_owned()).collect();
-        let is_root = matches!(&module[..], [name] if name == "lib" || name == "main");
-        if path.extension().is_some_and(|extension| extension == "rs") && !is_root {
+        if matches!(&module[..], [name] if name == "lib" || name == "main") {
+            module.clear();
+        }
+        if path.extension().is_some_and(|extension| extension == "rs") {
             texts.push((module, fs::read_to_string(&path).unwrap()));
         }
     }
@@ -277,7 +282,7 @@ fn wrong_with(files: &[(&str, &str)]) -> Vec<String> {
     let page = "```text\nlayers of crates/x/src\n\nhigh   what calls\nlow    what is called\n```\n";
     let layers = layers_of(page);
     assert_eq!(layers[0].names, ["low", "high"]);
-    let split = |path: &str| path.split('/').map(str::to_owned).collect();
+    let split = |path: &str| path.split_terminator('/').map(str::to_owned).collect();
     let texts: Vec<_> =
         files.iter().map(|(path, text)| (split(path), (*text).to_owned())).collect();
     wrong_arrows(&layers[0], &sources_of(&texts))
@@ -319,5 +324,8 @@ fn comments_literals_tests_macros_and_imports_that_run_down_are_permitted() {
     }
     let tests = [("low", "#[cfg(test)]\nmod tests;"), ("low/tests/a", "use crate::high::b;")];
     assert_eq!(wrong_with(&tests), [""; 0]);
+    let root =
+        [("", "#[cfg(test)]\nmod tests;\nuse crate::high::b;"), ("tests", "use crate::run;")];
+    assert_eq!(wrong_with(&root), [""; 0]);
     assert_eq!(wrong_with(&[("high/b", "use crate::low::a;")]), [""; 0]);
 }

@@ -17,32 +17,35 @@ mod body;
 mod build;
 mod conditional;
 mod define;
+mod definition;
 mod dynamic;
+mod import;
 mod inclusion;
+mod library;
 mod meaning;
 mod multiple;
 mod quasiquote;
 mod quote;
 mod record;
 mod scope;
+pub(crate) mod syntax_rules;
 mod top_level;
 
-use super::core_form::{Core, Lambda};
-use super::datum::{Datum, DatumKind, Home, Identifier, Span};
-use super::environment::{Binding, Environment, Origin};
-use super::error::SyntaxError;
-use super::location::Location;
-use super::rules::{self, Macro};
-use super::special::Special;
-use super::world::World;
+use crate::core_form::{Core, Lambda};
+use crate::datum::{Datum, DatumKind, Home, Identifier, Span};
+use crate::environment::{Binding, Environment, Origin};
+use crate::error::SyntaxError;
+use crate::location::Location;
+use crate::rules::Macro;
+use crate::special::Special;
 use crate::symbol::Symbol;
+use crate::world::World;
 use body::Pending;
-use scope::Scopes;
+use scope::{Local, Scopes};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use meaning::Local;
-pub(crate) use meaning::{Meaning, rename};
+use meaning::Meaning;
 pub use top_level::TopLevel;
 
 /// Maximum number of levels of nested forms, including those that macros and sequences such as
@@ -127,9 +130,9 @@ impl<'w> Expander<'w> {
         Err(SyntaxError::new(span, message).expected("macros whose expansion ends"))
     }
 
-    /// Enters one more level of core forms. The caller subtracts from `depth` when it leaves. After
-    /// an error it need not, because the expansion ends.
-    pub(super) fn deepen(&mut self, span: Span) -> Result<()> {
+    /// Enters one more level of core forms. The caller calls [`leave_level`](Self::leave_level)
+    /// afterwards, except after an error, which ends the expansion.
+    pub(super) fn enter_level(&mut self, span: Span) -> Result<()> {
         self.depth += 1;
         self.charge(1, span)?;
         let used = self.stack_top.abs_diff(stack_address());
@@ -140,7 +143,8 @@ impl<'w> Expander<'w> {
             .expected(format!("at most {DEPTH_MAX} forms inside one another")))
     }
 
-    pub(super) fn come_back(&mut self) {
+    /// Leaves a level.
+    pub(super) fn leave_level(&mut self) {
         self.depth -= 1;
     }
 
@@ -151,14 +155,14 @@ impl<'w> Expander<'w> {
 
     /// Expands an expression. A lambda gets `name`, which its backtraces show.
     fn named_expression(&mut self, form: &Datum, home: Home, name: Option<Symbol>) -> Result {
-        self.deepen(form.span)?;
+        self.enter_level(form.span)?;
         let core = match self.head(form, home) {
             Some(Meaning::Special(special)) => self.special(special, form, home, name)?,
             Some(Meaning::Macro(rules)) => self.macro_use(&rules, form, home, name)?,
             Some(_) => self.call(form, home)?,
             None => self.headless(form, home)?,
         };
-        self.depth -= 1;
+        self.leave_level();
         Ok(core)
     }
 
@@ -181,7 +185,7 @@ impl<'w> Expander<'w> {
     #[inline(never)]
     fn apply_macro(&mut self, rules: &Arc<Macro>, form: &Datum, home: Home) -> Result<Datum> {
         self.charge(1, form.span)?;
-        rules::apply(rules, form, home, self)
+        syntax_rules::apply(rules, form, home, self)
     }
 
     #[inline(never)]

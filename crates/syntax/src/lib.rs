@@ -24,6 +24,7 @@ pub mod core_form;
 pub mod datum;
 pub mod environment;
 pub mod error;
+mod expand;
 pub mod expander;
 pub mod growing;
 pub mod lexer;

@@ -1,7 +1,9 @@
 //! Top-level locations and their lifetimes.
 //!
 //! ```text
-//!   environment, core form ──names──> location ──> value ──> closure ──> code ──refers to──> location
+//!   environment, core form ──names──> location ──> value ──> closure ──> code
+//!                                        ^                                │ refers to
+//!                                        └────────────────────────────────┘
 //! ```
 //!
 //! A location is *named* while an environment or a core form refers to it. Its value is then a root
@@ -40,14 +42,14 @@ pub struct Global {
     /// Number of [`Location`]s that refer to it.
     names: AtomicUsize,
     /// Number of locations in the system.
-    census: Arc<AtomicUsize>,
+    total: Arc<AtomicUsize>,
 }
 
 impl Global {
-    fn new(name: Symbol, census: &Arc<AtomicUsize>) -> Self {
-        census.fetch_add(1, Ordering::Relaxed);
+    fn new(name: Symbol, total: &Arc<AtomicUsize>) -> Self {
+        total.fetch_add(1, Ordering::Relaxed);
         let word = AtomicU64::new(UNBOUND);
-        Self { name, word, names: AtomicUsize::new(0), census: Arc::clone(census) }
+        Self { name, word, names: AtomicUsize::new(0), total: Arc::clone(total) }
     }
 
     /// The current word; [`UNBOUND`] before the first write.
@@ -73,7 +75,7 @@ impl Global {
 
 impl Drop for Global {
     fn drop(&mut self) {
-        self.census.fetch_sub(1, Ordering::Relaxed);
+        self.total.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -154,7 +156,7 @@ impl Location {
 pub struct Globals {
     system: Mutex<Vec<&'static Global>>,
     own: Mutex<Vec<Arc<Global>>>,
-    census: Arc<AtomicUsize>,
+    total: Arc<AtomicUsize>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -163,13 +165,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Globals {
     /// The locations of another world of the same system. Initially there are none.
-    pub(crate) fn beside(&self) -> Self {
-        Self { census: Arc::clone(&self.census), ..Self::default() }
+    pub(crate) fn of_same_system(&self) -> Self {
+        Self { total: Arc::clone(&self.total), ..Self::default() }
     }
 
     /// A new, unbound location.
     pub fn make(&self, name: Symbol) -> Location {
-        let global = Arc::new(Global::new(name, &self.census));
+        let global = Arc::new(Global::new(name, &self.total));
         let location = Location(Reference::Own(Named::new(Arc::clone(&global))));
         lock(&self.own).push(global);
         location
@@ -177,7 +179,7 @@ impl Globals {
 
     /// A new, unbound location of the system.
     pub(crate) fn make_lasting(&self, name: Symbol) -> Location {
-        let global: &'static Global = Box::leak(Box::new(Global::new(name, &self.census)));
+        let global: &'static Global = Box::leak(Box::new(Global::new(name, &self.total)));
         lock(&self.system).push(global);
         Location::of_system(global)
     }
@@ -215,6 +217,6 @@ impl Globals {
     /// Number of locations in the system, in all of its worlds.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.census.load(Ordering::Relaxed)
+        self.total.load(Ordering::Relaxed)
     }
 }

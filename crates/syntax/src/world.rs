@@ -1,6 +1,8 @@
 //! The state that outlives one expansion: environments, libraries, and the folders where libraries
 //! are found.
 //!
+//! The crate's module `expand` has the methods of a world that expand forms.
+//!
 //! A session has one `World`, behind a lock that an expansion holds until it is done. So threads of
 //! one session expand one after the other.
 //!
@@ -11,15 +13,15 @@
 //! built-in libraries --> programs, prompts, libraries in files
 //! ```
 
-use super::datum::{Datum, Identifier};
-use super::environment::{Binding, Environment, SYSTEM};
-use super::error::SyntaxError;
-use super::expander::{Expander, TopLevel};
-use super::library::{self, Library};
-use super::location::{Globals, Location};
-use super::package::Package;
-use super::reader::read_all;
-use super::special::SPECIALS;
+mod libraries;
+
+use crate::datum::{Datum, Identifier};
+use crate::environment::{Binding, Environment, SYSTEM};
+use crate::error::SyntaxError;
+use crate::library::Library;
+use crate::location::{Globals, Location};
+use crate::package::Package;
+use crate::special::SPECIALS;
 use crate::symbol::Symbol;
 use core::fmt;
 use std::collections::{HashMap, HashSet};
@@ -71,9 +73,9 @@ pub struct World {
     /// Environments by number. The aliases of macros refer to them by number.
     environments: HashMap<u64, Weak<Environment>>,
     next_environment: u64,
-    pub(super) libraries: HashMap<Arc<str>, Library>,
+    pub(crate) libraries: HashMap<Arc<str>, Library>,
     /// Libraries whose bodies the expansion in progress has placed before its own form.
-    pub(super) queued: HashSet<Arc<str>>,
+    pub(crate) queued: HashSet<Arc<str>>,
     library_path: Vec<PathBuf>,
     packages: Vec<Arc<Package>>,
     stack_bytes_max: usize,
@@ -83,30 +85,16 @@ pub struct World {
     texts: &'static [TextLibrary],
 }
 
-impl Default for World {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl World {
     /// A world whose system environment contains the special forms and nothing else.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::with_libraries(&[])
-    }
-
-    /// As [`World::new`], with these libraries, which count as built in.
-    #[must_use]
-    pub fn with_libraries(texts: &'static [TextLibrary]) -> Self {
+    pub(crate) fn with_special_forms(texts: &'static [TextLibrary]) -> Self {
         let globals = Arc::new(Globals::default());
         let system = Arc::new(Environment::new(SYSTEM, Arc::clone(&globals)));
         for &(name, special) in SPECIALS {
             let name = Identifier::Symbol(Symbol::intern(name));
             system.bind(name, Binding::Special(special));
         }
-        let world = Self::over(globals, system, texts);
-        world.load_derived_forms()
+        Self::over(globals, system, texts)
     }
 
     fn over(
@@ -128,7 +116,7 @@ impl World {
             user: None,
             texts,
         };
-        library::declare_built_in(&mut world, texts);
+        libraries::declare_built_in(&mut world, texts);
         world
     }
 
@@ -136,9 +124,12 @@ impl World {
     /// system environment; definitions and loaded libraries get locations of their own. `include`
     /// may read files outside the library folders as long as `user` may use files.
     #[must_use]
-    pub fn beside(&self, user: Arc<dyn User>) -> Self {
-        let other =
-            Self::over(Arc::new(self.globals.beside()), Arc::clone(&self.system), self.texts);
+    pub fn for_user(&self, user: Arc<dyn User>) -> Self {
+        let other = Self::over(
+            Arc::new(self.globals.of_same_system()),
+            Arc::clone(&self.system),
+            self.texts,
+        );
         let library_path = self.library_path.clone();
         let user = Some(user);
         let mut other = Self { library_path, stack_bytes_max: self.stack_bytes_max, user, ..other };
@@ -148,17 +139,6 @@ impl World {
             let _ = other.add_package(Arc::clone(package));
         }
         other
-    }
-
-    /// Expands the derived forms. They are part of this program, so they contain no errors.
-    fn load_derived_forms(mut self) -> Self {
-        let system = Arc::clone(&self.system);
-        let forms =
-            read_all(DERIVED_FORMS, "derived.scm").expect("derived.scm is read by every test");
-        for form in forms {
-            self.expand(&system, &form).expect("derived.scm is expanded by every test");
-        }
-        self
     }
 
     /// The locations made here; roots of the collector.
@@ -214,38 +194,6 @@ impl World {
         if imports { self.empty_environment() } else { self.interaction_environment() }
     }
 
-    /// The environment that `(environment import-set ...)` requests, and the forms that must run
-    /// before it is used.
-    ///
-    /// # Errors
-    /// An import set that is malformed, or names something that does not exist.
-    pub fn environment_of(
-        &mut self,
-        import_sets: &[Datum],
-    ) -> Result<(Arc<Environment>, Vec<TopLevel>), SyntaxError> {
-        self.queued.clear();
-        let environment = self.empty_environment();
-        let mut out = Vec::new();
-        Expander::new(self, Arc::clone(&environment)).import_sets(import_sets, &mut out)?;
-        Ok((environment, out))
-    }
-
-    /// Expands one form at the top level of `environment`. The results must be compiled and run in
-    /// order, before the next form is expanded.
-    ///
-    /// # Errors
-    /// The first error in the form. In this case the form has defined nothing.
-    pub fn expand(
-        &mut self,
-        environment: &Arc<Environment>,
-        form: &Datum,
-    ) -> Result<Vec<TopLevel>, SyntaxError> {
-        self.queued.clear();
-        let mut out = Vec::new();
-        Expander::new(self, Arc::clone(environment)).top_level(form, &mut out)?;
-        Ok(out)
-    }
-
     /// Adds a folder where library `(a b)` is found as `a/b.sld`. It is searched after those added
     /// before.
     pub fn add_library_folder(&mut self, folder: &Path) {
@@ -254,7 +202,7 @@ impl World {
         }
     }
 
-    pub(super) fn library_path(&self) -> &[PathBuf] {
+    pub(crate) fn library_path(&self) -> &[PathBuf] {
         &self.library_path
     }
 
@@ -270,7 +218,7 @@ impl World {
     }
 
     /// The content of the file at `path` in a package.
-    pub(super) fn packed_file(&self, path: &Path) -> Option<&[u8]> {
+    pub(crate) fn packed_file(&self, path: &Path) -> Option<&[u8]> {
         let found = self.packages.iter().rev().find_map(|package| package.files.get(path));
         found.map(Vec::as_slice)
     }
@@ -280,12 +228,12 @@ impl World {
         self.stack_bytes_max = bytes;
     }
 
-    pub(super) fn stack_bytes_max(&self) -> usize {
+    pub(crate) fn stack_bytes_max(&self) -> usize {
         self.stack_bytes_max
     }
 
     /// Whether a program may read the file at `path`. Files in library folders are always allowed.
-    pub(super) fn may_read(&self, path: &Path) -> bool {
+    pub(crate) fn may_read(&self, path: &Path) -> bool {
         let lies_in = |folder: &PathBuf| match (folder.canonicalize(), path.canonicalize()) {
             (Ok(folder), Ok(path)) => path.starts_with(folder),
             _ => false,
@@ -303,7 +251,7 @@ impl World {
         self.environments.get(&number)?.upgrade()
     }
 
-    pub(super) fn has_feature(&self, name: &str) -> bool {
+    pub(crate) fn has_feature(&self, name: &str) -> bool {
         FEATURES.contains(&name)
     }
 }

@@ -43,7 +43,7 @@ const SLOTS_MAX: usize = 30_000;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// Forms nested deeper than the compiler takes.
+    /// The form is nested deeper than the compiler accepts.
     TooDeep,
     /// The procedure has more variables and intermediate values than a frame can hold.
     TooManySlots,
@@ -80,7 +80,7 @@ impl From<OutOfMemory> for CompileError {
 }
 
 impl CompileError {
-    /// The exception that `eval` raises for it, of a form at `span`.
+    /// The exception that `eval` raises for this error in a form at `span`.
     pub fn into_raise(self, span: Span) -> Raise {
         match self {
             Self::Raised(raise) => raise,
@@ -120,16 +120,18 @@ impl fmt::Display for CompileError {
 /// alive.
 ///
 /// # Errors
-/// The form exceeds a bound of the compiler, or the heap is full; or as [`Mutator::pause`].
+/// The form exceeds a bound of the compiler, or the heap is full. Also the errors of
+/// [`Mutator::pause`].
 pub fn compile(
     mutator: &mut Mutator,
     builtins: &Builtins,
     core: &Core,
 ) -> Result<Value, CompileError> {
-    let analysis = mutator.apart(|| Analysis::of(core)).map_err(|_| CompileError::TooDeep)?;
+    let analysis =
+        mutator.compute_outside(|| Analysis::of(core)).map_err(|_| CompileError::TooDeep)?;
     let mut shared = Shared { mutator, builtins, analysis: &analysis, constants: HashMap::new() };
     let code = generator::generate_top(&mut shared, core);
-    mutator.apart(|| drop(analysis));
+    mutator.compute_outside(|| drop(analysis));
     let code = code?;
     let entry = code.as_foreign::<Code>().map_or(0, |code| code.address_of(code.entries[0].at));
     let closure = mutator.object(Kind::Closure, 0, 2)?;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! **Absent on purpose:** threads, sessions, ports, system calls, the primitives themselves. The
-//! system that runs machines installs their procedures ([`machine::control::install`]). It serves
+//! system that runs machines installs their procedures ([`machine::install`]). It serves
 //! the requests for which a machine stops ([`machine::Exit`]). A machine queries its thread through
 //! the heap's [`Host`](kyocho_heap::heap::context::Host).
 //!

@@ -16,12 +16,16 @@ pub mod control;
 mod enter;
 mod interpreter;
 pub mod outside;
+mod own_procedures;
+pub mod procedure;
 pub mod resume;
 mod stack;
 pub mod trace;
 pub mod wait;
 
+use crate::primitive::Primitive;
 use access::{Frame, Pc, Poll};
+use control::Procedure;
 use kyocho_heap::heap::{Heap, Mutator, ThreadContext, location};
 use kyocho_heap::raise::Raise;
 use kyocho_heap::value::Value;
@@ -42,9 +46,9 @@ pub enum Exit {
     Collect,
     /// A primitive ran out of memory. It is called again after a collection.
     Exhausted,
-    /// The thread waits. It is registered where it will be woken.
+    /// The thread must wait. It is in the queue of the object that it waits for.
     Park,
-    /// The thread waits, at most until this time on the monotonic clock.
+    /// The thread must wait, at most until this time on the monotonic clock.
     ParkUntil(u64),
     /// The thread yields to others.
     Yield,
@@ -58,14 +62,16 @@ pub enum Exit {
     Broken,
 }
 
-/// The prelude's procedures that the machine calls by itself.
+/// Procedures of the prelude that the machine calls.
 #[derive(Debug, Default)]
 pub struct Hooks {
     /// `(%raise object continuable?)`.
     pub raise: OnceLock<Location>,
-    /// `(%rewind continuation values)`: runs the winders on the way to a continuation.
+    /// `(%rewind continuation values)`: runs the `dynamic-wind` procedures on the way to a
+    /// continuation.
     pub rewind: OnceLock<Location>,
-    /// `(%unwind-terminated)`: runs the winders of a thread that is being terminated.
+    /// `(%unwind-terminated)`: runs the `dynamic-wind` procedures of a thread that is being
+    /// terminated.
     pub terminate: OnceLock<Location>,
 }
 
@@ -99,23 +105,32 @@ pub struct Machine {
     pending: Option<usize>,
     /// The wait that a control procedure is in the middle of.
     pub wait: Option<Wait>,
-    /// Where its last look at several channels began, as a fraction of 2^64.
-    pub turn: u64,
+    /// The channel at which the last search of several channels began: a fraction of 2^64.
+    pub select_start: u64,
     /// Mutexes that the thread has locked. It may no longer own some of them.
     pub held: Vec<Value>,
-    /// The thread has acquired locks of shared memory. It may have released them.
+    /// The thread has acquired locks of shared memory. It may have released them since.
     pub has_shared_locks: bool,
     /// The next primitive that finds no memory raises.
     pub out_of_memory_is_final: bool,
     /// An out-of-memory error has been raised. The runner of the machine resets this.
     pub has_raised_out_of_memory: bool,
-    /// Where to go on after `Exit::Exhausted`.
+    /// Where to continue after `Exit::Exhausted`.
     again: Option<Pc>,
     /// The reason of a stop at `Pc::broken`.
     stopped: Option<Exit>,
     /// See [`outcome`](Self::outcome).
     outcome: Value,
     hooks: Arc<Hooks>,
+}
+
+/// Installs the procedures that the machine does not define itself. Call this before any other
+/// function of [`control`]. Later calls have no effect.
+pub fn install(
+    primitives: impl Iterator<Item = &'static Primitive>,
+    procedures: impl Iterator<Item = &'static Procedure>,
+) {
+    control::set_tables(primitives.chain(builtin::TABLE), own_procedures::TABLE, procedures);
 }
 
 impl Machine {
@@ -143,7 +158,7 @@ impl Machine {
             stopped: None,
             outcome: Value::UNSPECIFIED,
             wait: None,
-            turn: 0,
+            select_start: 0,
             held: Vec::new(),
             has_shared_locks: false,
             hooks,
@@ -152,7 +167,8 @@ impl Machine {
         machine
     }
 
-    /// Forgets what it was doing, and will call `procedure` with these arguments (few of them).
+    /// Discards the current computation. The machine will call `procedure` with these arguments,
+    /// which must fit an empty stack.
     pub fn restart(&mut self, procedure: Value, arguments: &[Value]) {
         self.underflow = Underflow { segment: Value::NIL, length: 0, pc: Pc::underflow() };
         self.stack.recover();
@@ -166,8 +182,8 @@ impl Machine {
         self.wait = None;
     }
 
-    /// Raises where the machine stands: at an instruction that has not begun, or in the call that
-    /// it waits in. It has not finished.
+    /// Raises at the machine's position: at an instruction that has not begun, or in the call in
+    /// which the machine waits. The machine has not finished.
     pub fn inject(&mut self, raise: Raise) -> Option<Exit> {
         self.wait = None;
         self.out_of_memory_is_final = true;
@@ -183,7 +199,7 @@ impl Machine {
         None
     }
 
-    /// Calls the winders' afters, then finishes.
+    /// Calls the `after` procedures of all active `dynamic-wind` calls, then finishes.
     pub fn unwind(&mut self) {
         self.mutator.context.handlers = Value::NIL;
         match Self::hook(&self.hooks.terminate) {
@@ -192,7 +208,7 @@ impl Machine {
         }
     }
 
-    /// Obeys this word from now on; it must live as long as the machine.
+    /// Checks this poll word from now on. The word must live as long as the machine.
     pub fn poll_on(&mut self, word: &AtomicU32) {
         self.poll = Poll::of(word);
     }
@@ -214,7 +230,7 @@ impl Machine {
         self.run_instructions()
     }
 
-    /// Whether a primitive's raise is put off until a collection has been tried.
+    /// Whether the primitive is called again after a collection, in place of raising this error.
     pub fn may_try_again(&self, raise: &Raise) -> bool {
         !self.out_of_memory_is_final && raise.is_out_of_memory()
     }
@@ -255,18 +271,23 @@ impl Machine {
         })
     }
 
-    /// Runs `call`, which touches nothing of Lisp and may block in the kernel, from a control
-    /// procedure whose frame has `count` arguments. Collections go on meanwhile.
+    /// Runs `call` for a control procedure whose frame has `count` arguments. `call` accesses no
+    /// Lisp values, and may block in the kernel. Collections can run meanwhile.
     pub fn outside<T>(&mut self, frame: Frame, count: usize, call: impl FnOnce() -> T) -> T {
         self.with_pauses(frame, count, |m| m.outside(call))
     }
 
-    /// The same for long work that computes.
-    pub fn apart<T>(&mut self, frame: Frame, count: usize, work: impl FnOnce() -> T) -> T {
-        self.with_pauses(frame, count, |m| m.apart(work))
+    /// As [`outside`](Self::outside), for long work that uses the processor.
+    pub fn compute_outside<T>(
+        &mut self,
+        frame: Frame,
+        count: usize,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        self.with_pauses(frame, count, |m| m.compute_outside(work))
     }
 
-    /// It is over with this, whatever it was doing.
+    /// Sets the outcome of a machine that will not run again.
     pub fn finish_as(&mut self, outcome: Value) {
         self.outcome = outcome;
     }

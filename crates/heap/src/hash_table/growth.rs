@@ -2,7 +2,7 @@
 //! few at a time.
 //!
 //! ```text
-//!   from     | moved, left as they were | to be moved         |          full when the growth began
+//!   from     | moved, left as they were | to be moved         |       full when the growth began
 //!                       └────────┐        ^ moved
 //!   now      | moved, none deleted | room for the rest | what was added since | free |
 //!                                  ^ into              ^ base                 ^ used

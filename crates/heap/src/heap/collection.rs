@@ -40,7 +40,7 @@ pub struct Collection {
     /// Bytes of reachable objects that helpers have marked.
     pub helped_bytes: usize,
     /// Whether threads ran while it marked and swept.
-    pub is_beside: bool,
+    pub is_concurrent: bool,
 }
 
 impl Collection {
@@ -274,7 +274,7 @@ impl<'a> Unswept<'a> {
         let budget = lock(&heap.space).budget_bytes;
         let mut sums = lock(&heap.statistics);
         sums.collections += 1;
-        sums.stopped += u64::from(!done.is_beside);
+        sums.stopped += u64::from(!done.is_concurrent);
         sums.pause_total += stood;
         sums.pause_max = sums.pause_max.max(done.pause);
         sums.stranded_cells += done.stranded_cells as u64;

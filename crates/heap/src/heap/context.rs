@@ -34,7 +34,7 @@ pub trait Host: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The thread has a request that `until` includes, so the work ends.
-    fn stand(&self, context: &ThreadContext, until: Until) -> Result<()>;
+    fn let_collections_run(&self, context: &ThreadContext, until: Until) -> Result<()>;
 
     /// Runs `work`, which accesses nothing of Lisp, while collections may run.
     fn outside(&self, context: &ThreadContext, time: Time, work: &mut dyn FnMut());
@@ -236,7 +236,7 @@ impl Mutator {
 
     /// Runs `work`, which accesses nothing of Lisp and computes, while collections may run.
     /// Afterwards only kept values are valid.
-    pub fn apart<T>(&mut self, work: impl FnOnce() -> T) -> T {
+    pub fn compute_outside<T>(&mut self, work: impl FnOnce() -> T) -> T {
         self.context.outside(Time::Computing, work)
     }
 }

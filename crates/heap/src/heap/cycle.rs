@@ -1,10 +1,10 @@
 //! A concurrent collection. The threads are stopped only when it begins and when marking ends.
 //!
 //! ```text
-//!  world stopped   caches are taken back, roots recorded, the barrier enabled `Heap::begin_cycle`
-//!  world runs      marking; values that threads overwrite are marked, too     `Cycle::mark_some`
-//!  world stopped   the rest is marked; unreachable Rust objects               `Cycle::end`
-//!  world runs      sweep, in slices; budget                                   `Unswept::sweep_some`
+//!  world stopped   caches are taken back, roots recorded; the barrier is on  `Heap::begin_cycle`
+//!  world runs      marking; values that threads overwrite are marked, too    `Cycle::mark_some`
+//!  world stopped   the rest is marked; unreachable Rust objects              `Cycle::end`
+//!  world runs      sweep, in slices; budget                                  `Unswept::sweep_some`
 //! ```
 //!
 //! `pace.rs` keeps threads from using up the heap before all is marked. If a thread waits for
@@ -57,8 +57,8 @@ pub struct Cycle<'a> {
 impl Heap {
     /// Whether collections that no thread waits for are concurrent.
     #[inline]
-    pub fn collects_beside(&self) -> bool {
-        self.beside.load(Ordering::Relaxed)
+    pub fn collects_concurrently(&self) -> bool {
+        self.concurrent.load(Ordering::Relaxed)
     }
 
     /// Decides whether the next collection is concurrent. The last one found `held_bytes` in use;
@@ -70,8 +70,8 @@ impl Heap {
         let is_near = held_bytes - fresh_bytes.min(held_bytes) >= limit / 2
             || held_bytes >= limit - limit / ROOM_PART;
         let by_size = !is_small && !is_near;
-        let beside = self.limits.torture.map_or(by_size, |torture| torture.beside);
-        self.beside.store(beside, Ordering::Relaxed);
+        let concurrent = self.limits.torture.map_or(by_size, |torture| torture.concurrent);
+        self.concurrent.store(concurrent, Ordering::Relaxed);
     }
 
     /// Forgets an aborted cycle, if there is one.
@@ -152,7 +152,7 @@ impl Heap {
         let addresses = space.base()..space.base() + space.mapping.bytes();
         let taken_bytes = space.taken_bytes;
         let (base, stack_max) = (space.base(), self.limits.mark_stack_max);
-        let marker = Marker::beside(Arc::clone(marks), base, stack_max);
+        let marker = Marker::concurrent(Arc::clone(marks), base, stack_max);
         let mut marker = marker.with_team(self.team.as_ref());
         space.begin_cycle();
         (space.plan, space.marked_bytes) = (Some((plan, taken_bytes)), 0);
@@ -238,7 +238,7 @@ impl<'a> Cycle<'a> {
         let (mut unswept, dead) = self.end();
         let stood = unswept.stood - unswept.done.pause;
         while unswept.sweep_some() {}
-        unswept.done.is_beside = false;
+        unswept.done.is_concurrent = false;
         unswept.done.pause = unswept.done.pause.max(begin.elapsed());
         unswept.stood = stood + unswept.done.pause;
         (unswept.finish(), dead)
@@ -279,7 +279,7 @@ impl<'a> Cycle<'a> {
         space.held_bytes = held_bytes.min(space.held_bytes + taken_bytes);
         space.covered_bytes = 0;
         drop(space);
-        done.is_beside = true;
+        done.is_concurrent = true;
         let mut unswept = Unswept::new(heap, done, taken_bytes);
         unswept.fresh_bytes = fresh_bytes;
         let rest = begin.elapsed();

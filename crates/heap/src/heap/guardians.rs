@@ -2,7 +2,8 @@
 //! unreachable (Dybvig, Bruggeman, Eby, 1993).
 //!
 //! ```text
-//!   watched --unreachable, while the guardian is reachable--> saved: reachable through the guardian --taken--> the program's again
+//!   watched --unreachable, while the guardian is reachable--> saved: reachable by the guardian
+//!   saved   --taken by the program--> an ordinary object
 //! ```
 //!
 //! Watching does not keep an object alive. When all reachable objects are marked, ephemerons

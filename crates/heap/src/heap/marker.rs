@@ -118,7 +118,7 @@ impl Marker {
     }
 
     /// A marker that only records its roots, until [`note_no_more`](Self::note_no_more).
-    pub(crate) fn beside(marks: Arc<Marks>, base: usize, stack_max: usize) -> Self {
+    pub(crate) fn concurrent(marks: Arc<Marks>, base: usize, stack_max: usize) -> Self {
         let mut marker = Self::new(marks, base, stack_max);
         (marker.frontier, marker.noted) = (0, Some(Vec::new()));
         marker

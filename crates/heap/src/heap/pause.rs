@@ -17,7 +17,7 @@
 //! **Invariant:** a thread that pauses holds no lock for which a Lisp thread waits without being at
 //! a safepoint; otherwise the two would wait for each other. Threads wait for ports outside Lisp.
 
-use crate::heap::{Kept, Kind, Mutator, Spared, ThreadContext};
+use crate::heap::{Kept, KeptValues, Kind, Mutator, ThreadContext};
 use crate::raise::Result;
 use crate::value::Value;
 use core::ops::Range;
@@ -71,10 +71,10 @@ impl Mutator {
     pub fn pause_keeping<const COUNT: usize>(
         &mut self,
         kept: [Kept; COUNT],
-    ) -> Result<Spared<COUNT>> {
+    ) -> Result<KeptValues<COUNT>> {
         let values = kept.map(Kept::value);
         self.pause(&values)?;
-        Ok(Spared::new(values))
+        Ok(KeptValues::new(values))
     }
 
     /// Runs `work`, which may pause. Each pause keeps these values.
@@ -85,10 +85,10 @@ impl Mutator {
         &mut self,
         kept: [Kept; COUNT],
         work: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<(Spared<COUNT>, T)> {
+    ) -> Result<(KeptValues<COUNT>, T)> {
         let values = kept.map(Kept::value);
         let result = self.keeping(&values, work)?;
-        Ok((Spared::new(values), result))
+        Ok((KeptValues::new(values), result))
     }
 
     /// As [`pause`](Self::pause), for many values in one vector.
@@ -142,7 +142,11 @@ impl Mutator {
     /// As [`pause`](Self::pause).
     #[inline]
     pub fn pause_in_port(&mut self) -> Result<()> {
-        if self.context.is_wanted() { self.context.stand(Until::Stopped) } else { Ok(()) }
+        if self.context.is_wanted() {
+            self.context.let_collections_run(Until::Stopped)
+        } else {
+            Ok(())
+        }
     }
 
     #[cold]
@@ -151,7 +155,7 @@ impl Mutator {
         core::mem::swap(&mut self.context.paused, held);
         let result = match self.context.at_pause {
             Some(hook) => hook(self),
-            None => self.context.stand(until),
+            None => self.context.let_collections_run(until),
         };
         core::mem::swap(&mut self.context.paused, held);
         result
@@ -180,7 +184,7 @@ impl Mutator {
 impl ThreadContext {
     /// Waits while a collection runs, unless the thread must give up.
     #[cold]
-    fn stand(&self, until: Until) -> Result<()> {
-        self.host.as_ref().map_or(Ok(()), |host| host.stand(self, until))
+    fn let_collections_run(&self, until: Until) -> Result<()> {
+        self.host.as_ref().map_or(Ok(()), |host| host.let_collections_run(self, until))
     }
 }

@@ -2,7 +2,8 @@
 //! kind of packet.
 //!
 //! ```text
-//!  maker    give, give, ... ──► next_or_done: a packet that no helper took │ all is done │ others are still busy
+//!  maker    give, give, ... ──► next_or_done: a packet that no helper took │ all is done
+//!                                             │ others are still busy
 //!  helper   take ──► give a part of it, ... ──► finish, with the rest if it is interrupted
 //! ```
 //!

@@ -127,7 +127,7 @@ fn the_limit_is_an_error_and_a_collection_helps() {
 fn an_object_across_two_blocks_keeps_both() {
     const WORDS: usize = 1200;
     let m = mutator(Limits {
-        torture: Some(Torture { every: u64::MAX, phase: 1, beside: false }),
+        torture: Some(Torture { every: u64::MAX, phase: 1, concurrent: false }),
         ..small()
     });
     let base = super::lock(&m.heap.space).base();
@@ -148,7 +148,7 @@ fn an_object_across_two_blocks_keeps_both() {
 fn an_object_larger_than_a_block_is_not_cut_from_a_cache() {
     const WORDS: usize = BLOCK_BYTES / WORD_BYTES + 100;
     let m = mutator(Limits {
-        torture: Some(Torture { every: u64::MAX, phase: 1, beside: false }),
+        torture: Some(Torture { every: u64::MAX, phase: 1, concurrent: false }),
         ..small()
     });
     m.heap.refill(&m.cells, 1, 5 * BLOCK_BYTES / GRANULE_BYTES).unwrap();

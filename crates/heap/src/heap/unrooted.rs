@@ -1,7 +1,9 @@
 //! Values that are not rooted, bounded by a lifetime.
 //!
 //! ```text
-//!  &Mutator ── unrooted ──► Unrooted<'m> ── kept ──► Kept ── &mut Mutator: pause ──► Spared ── back ──► Unrooted<'m>
+//!  &Mutator ── unrooted ──► Unrooted<'m> ── kept ──► Kept
+//!                                                      │ &mut Mutator: pause
+//!                           Unrooted<'m> ◄── unrooted ── KeptValues
 //! ```
 //!
 //! Allocation needs a `&Mutator` and never collects. Operations during which collections may run,
@@ -28,7 +30,7 @@ pub struct Kept(Value);
 /// Values that a pause has kept.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Spared<const COUNT: usize>([Value; COUNT]);
+pub struct KeptValues<const COUNT: usize>([Value; COUNT]);
 
 impl<'m> Unrooted<'m> {
     /// A value that is valid while `owner` is borrowed.
@@ -76,7 +78,7 @@ impl<'m> Unrooted<'m> {
     }
 }
 
-impl<const COUNT: usize> Spared<COUNT> {
+impl<const COUNT: usize> KeptValues<COUNT> {
     /// Only for a pause, which has kept the values.
     pub const fn new(values: [Value; COUNT]) -> Self {
         Self(values)
@@ -84,7 +86,7 @@ impl<const COUNT: usize> Spared<COUNT> {
 
     /// The values, valid again until the next pause.
     #[inline]
-    pub fn back(self, m: &Mutator) -> [Unrooted<'_>; COUNT] {
+    pub fn unrooted(self, m: &Mutator) -> [Unrooted<'_>; COUNT] {
         self.0.map(|value| m.unrooted(value))
     }
 }

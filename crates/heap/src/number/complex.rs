@@ -199,8 +199,9 @@ pub(super) fn root(z: Complex64) -> Complex64 {
         return Complex64::new(0.0, z.im);
     }
     if z.re.is_infinite() {
-        let beside = 0.0 * z.im;
-        let (real, imaginary) = if z.re > 0.0 { (size, beside) } else { (beside.abs(), size) };
+        let zero_or_nan = 0.0 * z.im;
+        let (real, imaginary) =
+            if z.re > 0.0 { (size, zero_or_nan) } else { (zero_or_nan.abs(), size) };
         return Complex64::new(real, imaginary.copysign(z.im));
     }
     // Scaling by powers of four keeps all intermediate results in range and normal.

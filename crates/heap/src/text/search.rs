@@ -2,8 +2,8 @@
 //! (Knuth, Morris, Pratt 1977).
 //!
 //! ```text
-//!  text     a b a b a c        the first `matched` characters of the pattern are those before `read`;
-//!  pattern    a b a c          after a mismatch `borders` tells how many of them still match
+//!  text     a b a b a c     the first `matched` characters of the pattern are those before `read`;
+//!  pattern    a b a c       after a mismatch `borders` says how many of them still match
 //! ```
 //!
 //! A backward search works in the same way from the other end.

@@ -1,6 +1,7 @@
 //! A primitive's arguments and their checks. Errors name the procedure, the position, what was
 //! expected, and the argument.
 
+use super::list_length::length;
 use core::ops::Range;
 use kyocho_heap::heap::Mutator;
 use kyocho_heap::heap::pause::PART;
@@ -168,6 +169,6 @@ impl<'a> Call<'a> {
     /// # Errors
     /// It is not one; or as [`Mutator::pause`].
     pub(crate) fn list_length(self, m: &mut Mutator, i: usize) -> Result<usize> {
-        super::lists::length(m, self.value(i))?.ok_or_else(|| self.wrong(i, "proper list"))
+        length(m, self.value(i))?.ok_or_else(|| self.wrong(i, "proper list"))
     }
 }

@@ -138,8 +138,8 @@ fn list(
             list.push(m, element)?;
         }
         let kept = list.kept();
-        let (spared, ()) = m.keeping_over(kept, |m| m.pause_with(&mut walk.held().collect()))?;
-        list = Builder::of(spared.back(m));
+        let (kept, ()) = m.keeping_over(kept, |m| m.pause_with(&mut walk.held().collect()))?;
+        list = Builder::of(kept.unrooted(m));
     }
     Ok(list.finish())
 }

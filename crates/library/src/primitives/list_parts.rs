@@ -124,8 +124,8 @@ fn shape(m: &mut Mutator, list: Value) -> Result<Shape> {
                 return Ok(Shape::Circular);
             }
         }
-        let spared = m.pause_keeping([slow.kept(), fast.kept()])?;
-        [slow, fast] = spared.back(m);
+        let kept = m.pause_keeping([slow.kept(), fast.kept()])?;
+        [slow, fast] = kept.unrooted(m);
     }
 }
 
@@ -173,8 +173,8 @@ fn take(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
             rest = cdr;
         }
         let [head, end] = result.kept();
-        let spared = m.pause_keeping([head, end, rest.kept()])?;
-        let [head, end, after] = spared.back(m);
+        let kept = m.pause_keeping([head, end, rest.kept()])?;
+        let [head, end, after] = kept.unrooted(m);
         (result, rest) = (Builder::of([head, end]), after);
     }
     Ok(result.finish())
@@ -206,8 +206,8 @@ fn drop_right(m: &mut Mutator, arguments: &[Value]) -> Result {
             result.push(m, pairs[i].car().unwrap_or(Value::NIL))?;
         }
         let kept = result.kept();
-        let (spared, ()) = m.keeping_over(kept, |m| m.pause_with(&mut pairs))?;
-        result = Builder::of(spared.back(m));
+        let (kept, ()) = m.keeping_over(kept, |m| m.pause_with(&mut pairs))?;
+        result = Builder::of(kept.unrooted(m));
     }
     Ok(result.finish())
 }
@@ -232,15 +232,15 @@ fn iota(m: &mut Mutator, arguments: &[Value]) -> Result {
     let mut result = Builder::new();
     for part in parts(0..count) {
         for i in part {
-            let (spared, element) = m.keeping_over(result.kept(), |m| {
+            let (kept, element) = m.keeping_over(result.kept(), |m| {
                 let distance = number::mul(m, Value::fixnum(i as i64), step)?;
                 number::add(m, start, distance)
             })?;
-            result = Builder::of(spared.back(m));
+            result = Builder::of(kept.unrooted(m));
             result.push(m, element)?;
         }
-        let spared = m.pause_keeping(result.kept())?;
-        result = Builder::of(spared.back(m));
+        let kept = m.pause_keeping(result.kept())?;
+        result = Builder::of(kept.unrooted(m));
     }
     Ok(result.finish())
 }

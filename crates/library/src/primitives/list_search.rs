@@ -141,8 +141,8 @@ fn search(
         }
         if walk.is_due() {
             let steps = walk.steps;
-            let spared = m.pause_keeping(walk.kept())?;
-            walk = Walk::of(spared.back(m), steps);
+            let kept = m.pause_keeping(walk.kept())?;
+            walk = Walk::of(kept.unrooted(m), steps);
         }
     }
     if walk.is_at_end() { Ok(Value::FALSE) } else { Err(call.wrong(1, "proper list")) }

@@ -5,6 +5,7 @@
 
 use super::Primitive;
 use super::call::Call;
+use super::list_length::length;
 use kyocho_heap::heap::pause::{PART, parts};
 use kyocho_heap::heap::{Kept, Mutator, Unrooted};
 use kyocho_heap::raise::{Raise, Result};
@@ -36,34 +37,6 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("list-set!", 3, list_set),
     Primitive::exactly("list-copy", 1, list_copy),
 ];
-
-/// The length of a proper list; `None` for an improper or circular one.
-///
-/// # Errors
-/// As [`Mutator::pause`].
-pub(crate) fn length(m: &mut Mutator, list: Value) -> Result<Option<usize>> {
-    let [mut fast, mut slow] = [m.unrooted(list); 2];
-    let mut count = 0;
-    loop {
-        for _ in 0..PART / 2 {
-            for _ in 0..2 {
-                match fast.cdr() {
-                    Some(rest) => fast = rest,
-                    None => return Ok(fast.value().is_nil().then_some(count)),
-                }
-                count += 1;
-            }
-            // Another thread may be shortening the list.
-            let Some(next) = slow.cdr() else { return Ok(None) };
-            slow = next;
-            if fast == slow {
-                return Ok(None);
-            }
-        }
-        let spared = m.pause_keeping([fast.kept(), slow.kept()])?;
-        [fast, slow] = spared.back(m);
-    }
-}
 
 /// Builds a list from the front. Valid only between two pauses, which must keep it.
 #[derive(Debug)]
@@ -143,8 +116,8 @@ fn make_list(m: &mut Mutator, arguments: &[Value]) -> Result {
         for _ in part {
             list = m.unrooted(m.cons(fill, list.value())?);
         }
-        let spared = m.pause_keeping([list.kept()])?;
-        [list] = spared.back(m);
+        let kept = m.pause_keeping([list.kept()])?;
+        [list] = kept.unrooted(m);
     }
     Ok(list.value())
 }
@@ -180,8 +153,8 @@ pub(super) fn append(m: &mut Mutator, who: &'static str, arguments: &[Value]) ->
             copied += 1;
             if copied.is_multiple_of(PART) {
                 let [head, end] = result.kept();
-                let spared = m.pause_keeping([head, end, rest.kept()])?;
-                let [head, end, after] = spared.back(m);
+                let kept = m.pause_keeping([head, end, rest.kept()])?;
+                let [head, end, after] = kept.unrooted(m);
                 (result, rest) = (Builder::of([head, end]), after);
             }
         }
@@ -204,8 +177,8 @@ pub(super) fn reverse_onto(m: &mut Mutator, call: Call<'_>, result: Value) -> Re
             result = m.unrooted(m.cons(car.value(), result.value())?);
             rest = cdr;
         }
-        let spared = m.pause_keeping([result.kept(), rest.kept()])?;
-        [result, rest] = spared.back(m);
+        let kept = m.pause_keeping([result.kept(), rest.kept()])?;
+        [result, rest] = kept.unrooted(m);
     }
     Ok(result.value())
 }
@@ -228,14 +201,14 @@ pub(super) fn tail(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> R
         // Measured from the argument, which the frame keeps, because the part ahead may be cut off
         // meanwhile.
         let kept = [rest.kept()];
-        let spared = if number == parts_before_cycle_check() {
-            let (spared, length) = m.keeping_over(kept, |m| length(m, arguments[0]))?;
+        let kept = if number == parts_before_cycle_check() {
+            let (kept, length) = m.keeping_over(kept, |m| length(m, arguments[0]))?;
             length.ok_or_else(|| call.wrong(0, "proper list"))?;
-            spared
+            kept
         } else {
             m.pause_keeping(kept)?
         };
-        [rest] = spared.back(m);
+        [rest] = kept.unrooted(m);
     }
     Ok(rest.value())
 }
@@ -281,8 +254,8 @@ fn list_copy(m: &mut Mutator, arguments: &[Value]) -> Result {
         }
         if count.is_multiple_of(PART) {
             let [head, end] = result.kept();
-            let spared = m.pause_keeping([head, end, slow.kept(), rest.kept()])?;
-            let [head, end, behind, after] = spared.back(m);
+            let kept = m.pause_keeping([head, end, slow.kept(), rest.kept()])?;
+            let [head, end, behind, after] = kept.unrooted(m);
             (result, slow, rest) = (Builder::of([head, end]), behind, after);
         }
     }

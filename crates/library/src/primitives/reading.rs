@@ -201,7 +201,7 @@ fn read(m: &mut Mutator, arguments: &[Value]) -> Result {
             let value = m.literal(&datum)?;
             // Dropping long data takes time.
             m.keeping(&[value], |m| {
-                m.apart(|| drop(datum));
+                m.compute_outside(|| drop(datum));
                 Ok(value)
             })
         }

@@ -168,9 +168,9 @@ fn with_part<'m>(
     text: Text,
     range: Range<usize>,
 ) -> Result<Builder<'m>> {
-    let (spared, part) = m.keeping_over(parts, |m| text::copy(m, text, range))?;
+    let (kept, part) = m.keeping_over(parts, |m| text::copy(m, text, range))?;
     let m = &*m;
-    let mut parts = Builder::of(spared.back(m));
+    let mut parts = Builder::of(kept.unrooted(m));
     parts.push(m, part)?;
     Ok(parts)
 }

@@ -137,8 +137,8 @@ fn to_list(m: &mut Mutator, arguments: &[Value]) -> Result {
             list.push(m, Value::character(c))?;
         }
         let [head, end] = list.kept();
-        let spared = m.pause_keeping([head, end, m.unrooted(text.held()).kept()])?;
-        let [head, end, _] = spared.back(m);
+        let kept = m.pause_keeping([head, end, m.unrooted(text.held()).kept()])?;
+        let [head, end, _] = kept.unrooted(m);
         list = Builder::of([head, end]);
     }
     Ok(list.finish())

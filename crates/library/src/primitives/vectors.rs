@@ -94,8 +94,8 @@ fn to_list(m: &mut Mutator, arguments: &[Value]) -> Result {
         for i in part {
             list.push(m, arguments[0].field_at(i))?;
         }
-        let spared = m.pause_keeping(list.kept())?;
-        list = Builder::of(spared.back(m));
+        let kept = m.pause_keeping(list.kept())?;
+        list = Builder::of(kept.unrooted(m));
     }
     Ok(list.finish())
 }

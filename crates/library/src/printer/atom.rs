@@ -8,7 +8,7 @@ use kyocho_heap::number;
 use kyocho_heap::text::{self, Text};
 use kyocho_heap::value::Value;
 use kyocho_syntax as syntax;
-use kyocho_vm::machine::condition;
+use kyocho_vm::machine::{condition, procedure};
 
 /// Appends the text of a value that is not a pair, vector or record.
 pub(super) fn print(out: &mut String, value: Value, style: Style) {
@@ -70,7 +70,7 @@ fn bytevector(out: &mut String, value: Value) {
 
 /// Objects whose text cannot be read back: kind and name, or the address if there is no name.
 fn opaque(out: &mut String, value: Value, kind: Kind) {
-    if let Some(name) = condition::name_of(value) {
+    if let Some(name) = procedure::name_of(value) {
         let _ = write!(out, "#<procedure {name}>");
         return;
     }

@@ -1,9 +1,10 @@
 //! `(gate-connect path)` and `(gate-call gate method bytes [seconds])`.
 
 use super::{bytes_argument, failed, place_argument};
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::{OnThread, duration_of};
+use crate::kernel::lock;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::timeout::duration_of;
+use crate::kernel::wait::OnThread;
 use core::time::Duration;
 use kyocho_gate::{Client, Error, ROOT};
 use kyocho_heap::account::Held;
@@ -83,7 +84,7 @@ impl Connection {
         let carrier = Builder::new().name("gate carrier").priority(lock(&thread.inner).priority);
         let carrier = carrier.spawn(move || {
             let delivery = Delivery { number, calls, caller };
-            delivery.give(ask(&client, &request));
+            delivery.deliver(ask(&client, &request));
         });
         let mut calls = lock(&self.calls);
         match (carrier, calls.pending.get_mut(&number)) {
@@ -145,7 +146,7 @@ struct Delivery {
 }
 
 impl Delivery {
-    fn give(&self, outcome: core::result::Result<Vec<u8>, Error>) {
+    fn deliver(&self, outcome: core::result::Result<Vec<u8>, Error>) {
         if let Some(pending) = lock(&self.calls).pending.get_mut(&self.number) {
             pending.outcome.get_or_insert(outcome);
             self.caller.wake();
@@ -155,7 +156,7 @@ impl Delivery {
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        self.give(Err(Error::Closed));
+        self.deliver(Err(Error::Closed));
     }
 }
 

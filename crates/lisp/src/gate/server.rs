@@ -1,9 +1,10 @@
 //! The server side. The prelude's `(gate-serve path handler)` is built on these procedures.
 
 use super::{bytes_argument, failed, place_argument};
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::{OnThread, Waiters};
+use crate::kernel::lock;
+use crate::kernel::session::CloseAtEnd;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::wait::{OnThread, Waiters};
 use kyocho_gate::{Call, Failure, Server, Service};
 use kyocho_heap::account::Held;
 use kyocho_heap::heap::ForeignObject;
@@ -101,8 +102,14 @@ impl CallQueue {
         value.as_foreign::<ServerObject>().map(|object| &object.0)
     }
 
-    /// Stops serving calls.
-    pub(crate) fn close(&self) {
+    /// A thread stops waiting for a call. A call that was meant for it goes to another thread.
+    pub(super) fn withdraw(&self, thread: &Arc<LispThread>) {
+        lock(&self.state).acceptors.withdraw(thread);
+    }
+}
+
+impl CloseAtEnd for CallQueue {
+    fn close(&self) {
         let server = {
             let mut state = lock(&self.state);
             state.closed = true;
@@ -112,11 +119,6 @@ impl CallQueue {
         };
         // Dropped without the lock, because this ends its connections.
         drop(server);
-    }
-
-    /// A thread stops waiting for a call. A call that was meant for it goes to another thread.
-    pub(super) fn withdraw(&self, thread: &Arc<LispThread>) {
-        lock(&self.state).acceptors.withdraw(thread);
     }
 }
 
@@ -150,7 +152,7 @@ fn bind(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let server = Server::builder().bind(path, Arc::new(QueueingHandler(Arc::clone(&queue))));
     let server = server.map_err(|error| failed("gate-serve", &error))?;
     lock(&queue.state).server = Some((server, held));
-    machine.thread()?.session.close_at_end(&queue);
+    machine.thread()?.session.close_at_end(Arc::<CallQueue>::downgrade(&queue));
     Ok(Control::Value(machine.mutator.foreign(Box::new(ServerObject(queue)))?))
 }
 

@@ -2,8 +2,10 @@
 //! saved as they are.
 //!
 //! ```text
-//!   CallGlobal ..   literal ──> a location      MakeClosure ..   literal, literal ──> code, an entry of it
-//!   Car ..  | word behind it ──> a primitive    LoadLiteral ..   literal ──> a value
+//!   CallGlobal ..   literal           ──> a location
+//!   MakeClosure ..  literal, literal  ──> code, one of its entries
+//!   LoadLiteral ..  literal           ──> a value
+//!   Car ..          word behind it    ──> a primitive
 //! ```
 
 use super::ImageError;

@@ -4,14 +4,15 @@
 //! Everything that could run out of memory comes before any change visible to the session. If it
 //! does run out, loading is repeated after a collection.
 
+mod syntax;
+
 use super::ImageError;
-use super::syntax_in::Syntax;
-use super::system::SystemObjects;
 use super::wire::{In, at};
 use super::writer::{OWN, SYSTEM, foreign, pair, tag, target};
-use crate::system::control::EnvironmentObject;
-use crate::system::kernel::{Kernel, lock};
-use crate::system::lisp_session::LispSession;
+use crate::kernel::environment::EnvironmentObject;
+use crate::kernel::session::LispSession;
+use crate::kernel::system_objects::SystemObjects;
+use crate::kernel::{Kernel, lock};
 use crate::thread::{channel, condvar, mutex};
 use kyocho_heap::hash_table::{self, Equivalence, Table};
 use kyocho_heap::heap::object::{FLAG_LOCKED, Kind};
@@ -29,6 +30,7 @@ use kyocho_vm::compiler::code::{Code, Entry, Local, PROLOGUE_WORDS};
 use kyocho_vm::machine::control;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use syntax::Syntax;
 
 type Result<T> = core::result::Result<T, ImageError>;
 

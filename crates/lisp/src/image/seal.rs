@@ -9,7 +9,7 @@
 //! `~/.local/state/kyocho/image.key`, readable only by its owner. A process that can read it can
 //! run programs as that user anyway, so a sealed image grants no additional rights.
 
-use super::{ImageError, beside, discard};
+use super::{ImageError, discard, write_new_file};
 use hmac::{Hmac, Mac};
 use kyocho_library::prelude;
 use kyocho_vm::compiler::instruction::Opcode;
@@ -131,7 +131,7 @@ fn key(path: &Path) -> Result<Vec<u8>> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let new = beside(path, &key).map_err(failed)?;
+    let new = write_new_file(path, &key).map_err(failed)?;
     // If another process has made a key meanwhile, that key is kept, because images may be sealed
     // with it already.
     let linked = fs::hard_link(&new, path);

@@ -392,7 +392,7 @@ fn invalid_contents_under_a_seal_are_an_error() {
         session.eval(EVERYTHING, "test").unwrap();
         let kernel = &system.kernel;
         let outsider = |body: &mut dyn FnMut(&mut kyocho_heap::heap::Mutator)| {
-            kernel.threads.as_outsider(|| body(&mut crate::system::kernel::lock(&kernel.mutator)));
+            kernel.threads.as_outsider(|| body(&mut crate::kernel::lock(&kernel.mutator)));
         };
         let mut contents = Vec::new();
         outsider(&mut |m| contents = writer::contents(kernel, &kernel.base, m).unwrap());

@@ -4,14 +4,15 @@
 //! numbers. That may find more objects, and ends when none is left. Nothing recurses, so the length
 //! of lists is not limited.
 
+pub(super) mod syntax;
+
 use super::ImageError;
 use super::program::{Target, targets};
-use super::syntax_out::Syntax;
-use super::system::SystemObjects;
 use super::wire::Out;
-use crate::system::control::EnvironmentObject;
-use crate::system::kernel::{Kernel, lock};
-use crate::system::lisp_session::LispSession;
+use crate::kernel::environment::EnvironmentObject;
+use crate::kernel::session::LispSession;
+use crate::kernel::system_objects::SystemObjects;
+use crate::kernel::{Kernel, lock};
 use crate::thread::{channel, condvar, mutex};
 use core::hash::Hash;
 use kyocho_heap::hash_table::{self, Table};
@@ -30,6 +31,7 @@ use kyocho_vm::machine::control;
 use kyocho_vm::primitive::Primitive;
 use std::collections::HashMap;
 use std::sync::Arc;
+use syntax::Syntax;
 
 type Result<T> = core::result::Result<T, ImageError>;
 

@@ -1,14 +1,15 @@
 //! Boot: the runtime's kernel thread, `init`, the services, the prelude; and the start of
 //! evaluations.
 
+use crate::kernel::service::markers::Markers;
+use crate::kernel::session::thread::{LispThread, ThreadObject};
+use crate::kernel::session::{LispSession, Reply};
+use crate::kernel::{Ended, Kernel, lock};
 use crate::report::Report;
-use crate::service::markers::Markers;
 use crate::system::forms::{Source, read_all};
 use crate::system::keeper::keep;
-use crate::system::kernel::{Ended, Kernel, lock};
-use crate::system::lisp_session::{LispSession, Reply};
+use crate::system::procedures::new_kernel;
 use crate::system::{BootError, Options, ServiceLine};
-use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::{ThreadContext, runner};
 use kyocho_heap::heap::{Heap, Limits, Mutator};
 use kyocho_heap::raise;
@@ -174,7 +175,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     kyocho_library::primitives::set_command_line(words);
     kyocho_heap::number::bound_integers(options.integer_bits_max);
     let options = Options { virtual_processors: Some(report.virtual_processors), ..options };
-    let kernel = Kernel::new(heap, options, mutator)
+    let kernel = new_kernel(heap, options, mutator)
         .map_err(|_| BootError::Host(io::ErrorKind::OutOfMemory.into()))?;
     let kernel = Arc::new(kernel);
     lock(&kernel.base.world).set_stack_bytes_max(EXPANSION_STACK_BYTES);

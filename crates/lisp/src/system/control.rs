@@ -1,9 +1,9 @@
 //! Procedures of the system: `eval`, `load`, environments, `exit`.
 
+use crate::kernel::environment::EnvironmentObject;
+use crate::kernel::lock;
+use crate::kernel::wait::OnThread;
 use crate::system::forms::{NextAction, Source, read_all};
-use crate::system::kernel::lock;
-use crate::thread::wait::OnThread;
-use kyocho_heap::heap::ForeignObject;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_library::datum_of::datum_of;
@@ -19,12 +19,6 @@ use kyocho_vm::machine::{Exit, Machine};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-
-/// An environment as Lisp refers to it.
-#[derive(Debug)]
-pub(crate) struct EnvironmentObject(pub(crate) Arc<Environment>);
-
-impl ForeignObject for EnvironmentObject {}
 
 pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("%next-form", 1, Some(1), next_form),
@@ -102,11 +96,11 @@ fn next_form(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
             None => return Ok(Control::Value(Value::FALSE)),
             Some(NextAction::Call(thunk)) => return Ok(Control::Value(thunk)),
             Some(NextAction::Ready(name)) => {
-                machine.apart(frame, count, || lock(&session.world).library_ready(&name));
+                machine.compute_outside(frame, count, || lock(&session.world).library_ready(&name));
             }
             Some(NextAction::Expand(form)) => {
                 let expand = || lock(&session.world).expand(&environment, &form);
-                let expanded = machine.apart(frame, count, expand);
+                let expanded = machine.compute_outside(frame, count, expand);
                 machine.with_pauses(frame, count, |m| source.put(&kernel, m, form, expanded))?;
             }
         }
@@ -138,7 +132,7 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
             closed_output,
         })
     })?;
-    let data = machine.apart(frame, count, || read_all(&text, &path));
+    let data = machine.compute_outside(frame, count, || read_all(&text, &path));
     let source = Source::new(environment, data);
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
 }
@@ -174,7 +168,7 @@ fn source_of_imports(machine: &mut Machine, frame: Frame, count: usize) -> Resul
         rest = others;
     }
     let (kernel, session) = (machine.kernel()?, Arc::clone(&machine.thread()?.session));
-    let made = machine.apart(frame, count, || lock(&session.world).environment_of(&sets));
+    let made = machine.compute_outside(frame, count, || lock(&session.world).environment_of(&sets));
     let (environment, forms) = made.map_err(Raise::syntax)?;
     machine.with_pauses(frame, count, |m| {
         m.keeping(&[], |m| {

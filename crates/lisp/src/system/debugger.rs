@@ -5,10 +5,10 @@
 //!  (bt id): asker --request--> thread, at its next safepoint: records its callers, wakes the asker
 //! ```
 
-use crate::report;
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::{LispThread, REQUEST_BACKTRACE, ThreadObject};
-use crate::thread::wait::OnThread;
+use crate::backtrace;
+use crate::kernel::lock;
+use crate::kernel::session::thread::{REQUEST_BACKTRACE, ThreadObject};
+use crate::kernel::wait::OnThread;
 use core::time::Duration;
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
@@ -16,7 +16,7 @@ use kyocho_microprocess::Deadline;
 use kyocho_vm::machine::access::Frame;
 use kyocho_vm::machine::control::{Control, Procedure};
 use kyocho_vm::machine::resume::AGAIN;
-use kyocho_vm::machine::trace::{Captured, TraceEntry};
+use kyocho_vm::machine::trace::Captured;
 use kyocho_vm::machine::wait::Wait;
 use kyocho_vm::machine::{Exit, Machine};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ fn failure_frames(machine: &mut Machine) -> Result {
     let Some(failure) = machine.thread()?.session.failure() else { return Ok(Value::NIL) };
     let frames: Vec<_> = Captured::of(failure.continuation)
         .map(|frame| (frame.entry(), frame))
-        .filter(|(entry, _)| report::is_of_a_user(entry))
+        .filter(|(entry, _)| backtrace::is_of_a_user(entry))
         .take(FRAMES_MAX)
         .collect();
     let mut list = Value::NIL;
@@ -70,7 +70,7 @@ fn failure_frames(machine: &mut Machine) -> Result {
             let pair = machine.mutator.cons(Value::symbol(name), value)?;
             locals = machine.mutator.cons(pair, locals)?;
         }
-        let text = machine.mutator.string(&report::show_entry(entry))?;
+        let text = machine.mutator.string(&backtrace::show_entry(entry))?;
         let shown = machine.mutator.cons(text, locals)?;
         list = machine.mutator.cons(shown, list)?;
     }
@@ -85,7 +85,7 @@ fn backtrace(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let me = machine.thread()?;
     if Arc::ptr_eq(thread, me) {
         machine.wait = None;
-        let lines = lines_of(machine);
+        let lines = backtrace::lines_of(machine);
         return answer(machine, &lines);
     }
     let wait = match machine.wait.take() {
@@ -116,21 +116,4 @@ fn answer(machine: &mut Machine, lines: &[String]) -> Result<Control> {
         list = machine.mutator.cons(text, list)?;
     }
     Ok(Control::Value(list))
-}
-
-fn lines_of(machine: &Machine) -> Vec<String> {
-    let entries = machine.backtrace(FRAMES_MAX);
-    let of_a_user = |entry: &&TraceEntry| report::is_of_a_user(entry);
-    entries.iter().filter(of_a_user).map(report::show_entry).collect()
-}
-
-impl LispThread {
-    /// Answers the requests for a backtrace of this thread, whose machine is stopped.
-    pub(crate) fn answer_backtrace_requests(&self, machine: &Machine) {
-        let watchers = core::mem::take(&mut lock(&self.inner).watchers);
-        for watcher in watchers {
-            lock(&watcher.inner).callers = Some(lines_of(machine));
-            watcher.wake();
-        }
-    }
 }

@@ -7,8 +7,8 @@
 //! A form is expanded after those before it have run. Expansion uses no Lisp values, so it runs
 //! outside Lisp. Compilation makes values, and pauses.
 
-use super::kernel::{Kernel, lock};
-use super::lisp_session::LispSession;
+use crate::kernel::session::LispSession;
+use crate::kernel::{Kernel, lock};
 use kyocho_heap::heap::{ForeignObject, Marker, Mutator, barrier};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
@@ -34,7 +34,7 @@ impl Kernel {
             TopLevel::Form(core) => {
                 let thunk = compiler::compile(mutator, &self.builtins, &core);
                 // Dropping long data takes time.
-                mutator.apart(|| drop(core));
+                mutator.compute_outside(|| drop(core));
                 thunk.map(Item::Thunk).map_err(|error| error.into_raise(span))
             }
             TopLevel::Ready(name) => Ok(Item::Ready(name)),
@@ -188,7 +188,7 @@ impl Source {
                 Err(raise) if raise.is_out_of_memory() || raise.is_interruption() => {
                     lock(&self.0).data.push_front(Ok(form));
                 }
-                _ => m.apart(|| drop(form)),
+                _ => m.compute_outside(|| drop(form)),
             }
             lock(&self.0).items.extend(compiled?);
             Ok(())

@@ -20,8 +20,8 @@ const SERVICE_STACK_BYTES: usize = 256 * 1024;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Runs a service, and starts it again when it is killed or panics. (init is the parent of all
-/// threads.) A killed service ends at its next wait and never in between, because it may hold what
-/// others need, such as the stopped world. A killed keeper is replaced by another one.
+/// threads.) A killed service ends at its next wait and never in between, because it may have
+/// stopped the world. A killed keeper is replaced by another one.
 pub(super) fn keep(
     name: &str,
     priority: Priority,

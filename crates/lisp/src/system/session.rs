@@ -1,15 +1,15 @@
 //! Sessions: consecutive evaluations in one environment.
 
 use crate::image::WorldCopy;
+use crate::kernel::session::LispSession;
+use crate::kernel::{Ended, Kernel, lock};
 use crate::report::Report;
 use crate::system::boot::{self, Job, Text};
 use crate::system::forms::read_all;
-use crate::system::kernel::{Ended, Kernel, lock};
-use crate::system::lisp_session::LispSession;
 use kyocho_heap::heap::location;
 use kyocho_library::port::Role;
 use kyocho_syntax::environment::Environment;
-use kyocho_vm::machine::condition;
+use kyocho_vm::machine::procedure;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
@@ -217,7 +217,7 @@ impl Session {
     #[must_use]
     pub fn parameters_of(&self, name: &str) -> Option<Vec<String>> {
         let global = self.environment.variable(name)?;
-        self.kernel.threads.as_outsider(|| condition::parameters_of(location::value(&global)))
+        self.kernel.threads.as_outsider(|| procedure::parameters_of(location::value(&global)))
     }
 
     /// A handle for controlling the session.

@@ -10,10 +10,10 @@
 //! there. One is that select itself; the others are selects that were served elsewhere and are
 //! about to leave.
 
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::ticket::Outcome;
-use crate::thread::wait::{OnThread, Waiters};
+use crate::kernel::lock;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::ticket::Outcome;
+use crate::kernel::wait::{OnThread, Waiters};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Raise, Result};
@@ -280,7 +280,7 @@ fn send(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let mut state = lock(&channel.0);
     if let Some(Wait { stage: Stage::Sent(number), .. }) = wait {
         if state.taken > number || state.closed {
-            // It may have been woken for something else and found this out by itself.
+            // The thread may have been woken for another reason, and is still in the queue.
             state.sent_by.remove(me);
             let is_taken = state.taken > number;
             return is_taken.then_some(Control::Value(Value::UNSPECIFIED)).ok_or_else(closed);

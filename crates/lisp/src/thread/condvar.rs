@@ -1,8 +1,9 @@
 //! SRFI 18 condition variables.
 
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::wait::{OnThread, Waiters, until};
+use crate::kernel::lock;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::timeout::until;
+use crate::kernel::wait::{OnThread, Waiters};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Raise, Result};

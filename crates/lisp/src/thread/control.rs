@@ -1,29 +1,23 @@
 //! Control procedures of threads: SRFI 18, priorities, and sleeping in the kernel.
 
-use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{LispThread, READY, RUNNING, Status, ThreadObject};
-use crate::thread::mutex::exception;
-use crate::thread::wait::{OnThread, duration_of, until};
+use crate::kernel::session::thread::{LispThread, READY, RUNNING, Status, ThreadObject, thread_of};
+use crate::kernel::timeout::{Time, duration_of, until};
+use crate::kernel::wait::OnThread;
+use crate::kernel::{Kernel, lock};
 use crate::thread::{ThreadContext, runner};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::cache_size::CELLS_MIN;
-use kyocho_heap::heap::{CellCache, ForeignObject, Kind};
+use kyocho_heap::heap::{CellCache, Kind};
 use kyocho_heap::raise::{Raise, Result};
 use kyocho_heap::value::Value;
 use kyocho_microprocess::{Deadline, Gone, Microprocess, Priority};
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use kyocho_vm::machine::access::Frame;
-use kyocho_vm::machine::condition;
 use kyocho_vm::machine::control::{Control, Procedure};
+use kyocho_vm::machine::procedure;
 use kyocho_vm::machine::wait::Wait;
 use kyocho_vm::machine::{Exit, Machine};
 use std::sync::Arc;
-
-/// A point in time as Lisp refers to it: nanoseconds on the monotonic clock.
-#[derive(Debug)]
-pub(crate) struct Time(pub(crate) u64);
-
-impl ForeignObject for Time {}
 
 pub(super) const TABLE: &[Procedure] = &[
     Procedure::new("current-thread", 0, Some(0), |m, _, _| {
@@ -66,11 +60,10 @@ pub(super) const TABLE: &[Procedure] = &[
         Ok(Control::Value(Value::fixnum(level.into())))
     }),
     Procedure::new("thread-priority-set!", 2, Some(2), set_priority),
-    Procedure::new("thread-yield!", 0, Some(0), yield_turn),
+    Procedure::new("thread-yield!", 0, Some(0), yield_processor),
     Procedure::new("thread-sleep!", 1, Some(1), sleep),
     Procedure::new("raw-sleep", 1, Some(1), raw_sleep),
     Procedure::new("thread-terminate!", 1, Some(1), terminate),
-    Procedure::new("thread-join!", 1, Some(3), join),
     Procedure::new("%threads", 0, Some(0), |m, _, _| threads(m).map(Control::Value)),
     Procedure::new("%suspend", 1, Some(1), |_, frame, _| {
         order(argument("suspend", frame)?, Microprocess::suspend)
@@ -103,16 +96,6 @@ fn argument(who: &'static str, frame: Frame) -> Result<&'static Arc<LispThread>>
     thread_of(who, 1, frame.get(0))
 }
 
-/// The thread in this argument.
-pub(crate) fn thread_of(
-    who: &'static str,
-    place: usize,
-    value: Value,
-) -> Result<&'static Arc<LispThread>> {
-    let thread = value.as_foreign::<ThreadObject>().map(|object| &object.0);
-    thread.ok_or_else(|| Raise::wrong_type(who, place, "thread", value))
-}
-
 /// `(make-thread thunk [name])`.
 fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
     let thunk = frame.get(0);
@@ -125,7 +108,7 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
     let kernel = machine.kernel()?;
     // A thread without a name is named after its procedure.
     let name = match count {
-        1 => condition::name_of(thunk).map_or(Value::FALSE, Value::symbol),
+        1 => procedure::name_of(thunk).map_or(Value::FALSE, Value::symbol),
         _ => frame.get(1),
     };
     let session = Arc::clone(&machine.thread()?.session);
@@ -211,11 +194,11 @@ fn set_priority(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control
         return Err(Raise::out_of_range("thread-priority-set!", 2, frame.get(1), bound));
     };
     lock(&thread.inner).priority = priority;
-    thread.take_place();
+    thread.apply_priority();
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-fn yield_turn(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
+fn yield_processor(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
     if machine.wait.take().is_some() {
         return Ok(Control::Value(Value::UNSPECIFIED));
     }
@@ -285,68 +268,8 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-/// `(thread-join! thread [timeout [timeout-value]])`.
-fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
-    let thread = argument("thread-join!", frame)?;
-    let me = machine.thread()?;
-    let wait = match machine.wait.take() {
-        Some(wait) => wait,
-        None => until("thread-join!", 2, frame.get(0), (count > 1).then(|| frame.get(1)))?,
-    };
-    let mut inner = lock(&thread.inner);
-    match inner.status {
-        Status::Returned(value) => return Ok(Control::Value(value)),
-        Status::Uncaught(reason) => {
-            drop(inner);
-            return Err(uncaught(machine, reason));
-        }
-        Status::Terminated => {
-            drop(inner);
-            let message = "the thread was terminated";
-            return Err(exception(machine, condition::TERMINATED_THREAD, message));
-        }
-        Status::New(_) | Status::Started | Status::Failing(_) => {}
-    }
-    if wait.is_over() {
-        drop(inner);
-        withdraw(frame.get(0), me);
-        if count > 2 {
-            return Ok(Control::Value(frame.get(2)));
-        }
-        let message = "the thread has not ended in time";
-        return Err(exception(machine, condition::JOIN_TIMEOUT, message));
-    }
-    if !inner.joiners.iter().any(|joiner| Arc::ptr_eq(joiner, me)) {
-        inner.joiners.push(Arc::clone(me));
-    }
-    if Arc::ptr_eq(thread, me) {
-        drop(inner);
-        return Ok(machine.wait_for(me, "its own end", wait));
-    }
-    Ok(machine.wait_for(me, "the end of another thread", wait))
-}
-
-/// Ends the wait for the end of this thread.
-pub(super) fn withdraw(object: Value, me: &Arc<LispThread>) {
-    if let Some(ThreadObject(thread)) = object.as_foreign() {
-        lock(&thread.inner).joiners.retain(|joiner| !Arc::ptr_eq(joiner, me));
-    }
-}
-
-/// The exception for joining a thread that ended with an unhandled exception.
-fn uncaught(machine: &mut Machine, reason: Value) -> Raise {
-    let kind = condition::UNCAUGHT;
-    let message = "the thread ended with an unhandled exception";
-    match condition::make(&mut machine.mutator, kind, message, &[reason]) {
-        Some(payload) => {
-            Raise::new(kyocho_heap::raise::Cause::Object { payload, continuable: false })
-        }
-        None => Raise::out_of_memory(),
-    }
-}
-
 impl Kernel {
-    /// Gives a thread that has not started its machine.
+    /// Creates the machine of a thread that has not started.
     #[expect(unsafe_code, reason = "the thread is not started")]
     pub(crate) fn equip(
         &self,

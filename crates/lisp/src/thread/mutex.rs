@@ -1,9 +1,10 @@
 //! SRFI 18 mutexes.
 
-use crate::system::kernel::lock;
+use crate::kernel::lock;
+use crate::kernel::session::thread::{LispThread, ThreadObject};
+use crate::kernel::timeout::until;
+use crate::kernel::wait::{OnThread, Waiters};
 use crate::thread::condvar;
-use crate::thread::lisp_thread::{LispThread, ThreadObject};
-use crate::thread::wait::{OnThread, Waiters, until};
 use kyocho_heap::heap::barrier;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Cause, Raise, Result};
@@ -138,7 +139,7 @@ fn state(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     Ok(Control::Value(Value::symbol(Symbol::intern(word))))
 }
 
-/// Mutexes that a thread remembers as locked before it removes those that it has unlocked.
+/// Maximum length of a thread's list of locked mutexes before unlocked ones are removed from it.
 const HELD_MAX: usize = 32;
 
 /// `(mutex-lock! mutex [timeout [thread]])`.

@@ -2,14 +2,15 @@
 //! values.
 //!
 //! ```text
-//!  step        publishes its roots; SAFE ──► call ──► RUNNING; world stopped? wait ──► withdraws them
-//!  collector                stops the world, does not wait for this step, marks the published roots
+//!  step        publishes its roots; SAFE ──► call ──► RUNNING; waits if the world is stopped;
+//!              withdraws the roots
+//!  collector   stops the world, does not wait for this step, marks the published roots
 //! ```
 #![expect(unsafe_code, reason = "the pointers published for the collector have no lock")]
 
-use crate::system::kernel::Kernel;
-use crate::system::statistics::Counted;
-use crate::thread::lisp_thread::{
+use crate::kernel::Kernel;
+use crate::kernel::calls::Counted;
+use crate::kernel::session::thread::{
     LispThread, REQUEST_ABANDON, REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, SAFE,
     lisp_thread,
 };
@@ -22,7 +23,7 @@ use kyocho_heap::value::Value;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
-use kyocho_vm::machine::outside::HandOver;
+use kyocho_vm::machine::outside::PublishedRoots;
 use std::sync::Arc;
 
 /// A thread outside Lisp, until its call returns or unwinds.
@@ -37,7 +38,7 @@ impl<'a> Outside<'a> {
     fn go(kernel: &'a Kernel, thread: &'a LispThread, context: &ThreadContext, time: Time) -> Self {
         let waits_from_ns = (time == Time::Waiting).then(monotonic_ns);
         // SAFETY: this is the thread's own step, which is running.
-        unsafe { thread.hand_over(Some(HandOver::of(context))) };
+        unsafe { thread.publish_roots(Some(PublishedRoots::of(context))) };
         thread.state.store(SAFE, Ordering::SeqCst);
         let outside = Self { kernel, thread, waits_from_ns };
         if kernel.is_torture_due(time == Time::Computing) {
@@ -53,14 +54,14 @@ impl Drop for Outside<'_> {
         if let Some(begin_ns) = waits_from_ns {
             thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
         }
-        kernel.threads.come_back(thread);
+        kernel.threads.return_from_outside(thread);
         // SAFETY: this is the thread's own step, which is running again.
-        unsafe { thread.hand_over(None) };
+        unsafe { thread.publish_roots(None) };
     }
 }
 
 /// Whether the thread must give up its work.
-fn is_asked(thread: &LispThread, until: Until) -> bool {
+fn must_give_up(thread: &LispThread, until: Until) -> bool {
     const ENDS: u32 = REQUEST_TERMINATE | REQUEST_ABANDON;
     const STOPS: u32 = ENDS | REQUEST_INTERRUPT | REQUEST_OUT_OF_MEMORY;
     let requests = match until {
@@ -89,9 +90,9 @@ impl Host for Kernel {
     }
 
     #[cold]
-    fn stand(&self, context: &ThreadContext, until: Until) -> Result<()> {
+    fn let_collections_run(&self, context: &ThreadContext, until: Until) -> Result<()> {
         let Some(thread) = lisp_thread(context.thread) else { return Ok(()) };
-        if is_asked(thread, until) {
+        if must_give_up(thread, until) {
             return Err(Raise::new(Cause::Interrupted));
         }
         self.outside(context, Time::Computing, &mut || ());

@@ -1,17 +1,17 @@
 //! The step function of a Lisp thread: runs its machine, and serves the machine's requests.
 
-mod place;
+mod priority;
 mod shortage;
 
+use crate::kernel::session::thread::{
+    LispThread, REFILL_IDLE, REFILL_REQUESTED, REFILL_SERVED, REQUEST_ABANDON, REQUEST_BACKTRACE,
+    REQUEST_DEADLOCK, REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, Status,
+};
+use crate::kernel::{Ended, Kernel, lock};
 use crate::report::Report;
 use crate::shared;
-use crate::system::kernel::{Ended, Kernel, lock};
-use crate::thread::lisp_thread::{
-    ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_ABANDON, REQUEST_BACKTRACE, REQUEST_DEADLOCK,
-    REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, Status,
-};
 use crate::thread::mutex;
-use crate::thread::wait::withdraw;
+use crate::thread::withdraw::withdraw;
 use core::panic::AssertUnwindSafe;
 use kyocho_heap::account::{Countable, Exceeded};
 use kyocho_heap::heap::barrier;
@@ -153,15 +153,15 @@ impl Runner {
             let me = thread.microprocess.get_or_init(Microprocess::current);
             machine.poll_on(me.poll_word());
             // Its priority may have been set before its microprocess was known.
-            thread.take_place();
+            thread.apply_priority();
             machine.out_of_memory_is_final = false;
             machine.mutator.spends_reserve = false;
         }
         match thread.refill.load(Ordering::Acquire) {
             // It was woken for another reason; the system-call thread still uses its cache.
-            ASKED => return Step::Park,
-            GRANTED => {
-                thread.refill.store(NOT_ASKED, Ordering::Relaxed);
+            REFILL_REQUESTED => return Step::Park,
+            REFILL_SERVED => {
+                thread.refill.store(REFILL_IDLE, Ordering::Relaxed);
                 self.starved = 0;
                 self.collected = machine.mutator.cells.remaining() == 0;
             }
@@ -340,8 +340,9 @@ impl Runner {
     /// all.
     fn report_unless_joined(&self, thread: &Arc<LispThread>, machine: &mut Machine) {
         let session = &thread.session;
-        let is_heard = session.is_main(thread) || !lock(&thread.inner).joiners.is_empty();
-        if is_heard || session.is_over() {
+        let is_reported_elsewhere =
+            session.is_main(thread) || !lock(&thread.inner).joiners.is_empty();
+        if is_reported_elsewhere || session.is_over() {
             return;
         }
         let report = Report::of_thread(thread, machine, machine.outcome().value());

@@ -3,20 +3,21 @@
 //! ```text
 //! lock the channels, check each case, beginning at another one each time -> one was ready: done
 //! wait in each channel: among its receivers, among those waiting for room, or with an offer
-//!                                                        <- a wake: check again
-//!                                                        <- a claim: another thread accepted the offer, or passed a message
-//! lock the channels, leave them all                      -> the case that happened; or the timeout
+//!                          <- a wake: check again
+//!                          <- a claim: another thread accepted the offer, or passed a message
+//! lock the channels, leave them all -> the case that happened; or the timeout
 //! ```
 //!
 //! Exactly one case happens. All channels are locked, in the order of their addresses, while the
 //! thread checks, begins to wait and leaves. So changes by other threads happen before or after
 //! that. A wake that the thread got and does not need is passed on.
 
-use crate::system::kernel::lock;
+use crate::kernel::lock;
+use crate::kernel::session::thread::LispThread;
+use crate::kernel::ticket::Outcome;
+use crate::kernel::timeout::until;
+use crate::kernel::wait::OnThread;
 use crate::thread::channel::{CASE_BYTES, ChannelObject, State, closed};
-use crate::thread::lisp_thread::LispThread;
-use crate::thread::ticket::Outcome;
-use crate::thread::wait::{OnThread, until};
 use core::ptr;
 use kyocho_heap::heap::{ForeignObject, Marker};
 use kyocho_heap::raise::{Raise, Result};
@@ -30,9 +31,9 @@ use std::sync::{Arc, MutexGuard};
 
 /// Maximum number of cases of one select.
 const CASES_MAX: usize = 1024;
-/// 2^64 divided by the golden ratio. Its multiples are spread evenly modulo 2^64, and so are every
-/// second or every third of them.
-const TURN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The distance between the starts of two searches: 2^64 divided by the golden ratio. Its multiples
+/// are spread evenly modulo 2^64, and so are every second or every third of them.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const WHO: &str = "channel-select";
 
@@ -165,9 +166,9 @@ pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     }
 }
 
-/// The indices of the cases, beginning at `turn`, a fraction of 2^64.
-fn order(turn: u64, count: usize) -> impl Iterator<Item = usize> {
-    let start = ((u128::from(turn) * count as u128) >> u64::BITS) as usize;
+/// The indices of the cases, beginning at `start`, a fraction of 2^64.
+fn order(start: u64, count: usize) -> impl Iterator<Item = usize> {
+    let start = ((u128::from(start) * count as u128) >> u64::BITS) as usize;
     (start..count).chain(0..start)
 }
 
@@ -275,8 +276,8 @@ impl Locked<'_> {
 
     /// Executes the first case that is ready.
     fn look(&mut self, machine: &mut Machine, me: &Arc<LispThread>) -> Result<Option<Happened>> {
-        machine.turn = machine.turn.wrapping_add(TURN);
-        for index in order(machine.turn, self.selection.cases.len()) {
+        machine.select_start = machine.select_start.wrapping_add(STEP);
+        for index in order(machine.select_start, self.selection.cases.len()) {
             if let Some(message) = self.attempt(index, machine, me)? {
                 return Ok(Some((index, message)));
             }
@@ -339,7 +340,7 @@ impl Locked<'_> {
     /// on.
     fn leave(&mut self, me: &Arc<LispThread>, happened: Option<usize>) {
         if me.ticket.outcome().is_none() {
-            // It has never waited.
+            // The thread has not waited.
             return;
         }
         let happened = happened.map(|index| self.selection.cases[index]);

@@ -1,6 +1,6 @@
 //! `lambda` clauses, the `let` family, named `let` and `do`, local macros.
 
-use super::body::{Definition, Init};
+use super::definition::{Definition, Init};
 use super::scope::LocalBinding;
 use super::{Core, Expander, Local, Result, build, malformed, rest};
 use crate::core_form::{Clause, Lambda, Variable};
@@ -160,7 +160,7 @@ impl Expander<'_> {
         let mut home = home;
         let mut bindings = Vec::new();
         for (name, value) in pairs(first, form, shape)? {
-            self.deepen(name.span)?;
+            self.enter_level(name.span)?;
             let value = self.named_expression(value, home, name.as_symbol())?;
             let scope = self.scopes.push(home);
             bindings.push((self.bind_variable(name, scope, None)?, value));

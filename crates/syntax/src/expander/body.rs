@@ -9,34 +9,15 @@
 //! (let ((a 1)) (letrec* ((even? ..) (odd? ..)) (let ((b a)) body)))
 //! ```
 
+use super::definition::{Definition, Init, Keyword};
 use super::scope::LocalBinding;
-use super::{Core, Expander, Meaning, Result, build};
+use super::{Core, Expander, Meaning, Result, build, syntax_rules};
 use crate::core_form::Variable;
 use crate::datum::{Datum, Home};
 use crate::error::SyntaxError;
-use crate::rules::{self, Macro};
 use crate::special::Special;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// The source of a definition's value.
-pub(super) enum Init {
-    Expression(Datum),
-    /// An expression between definitions; its value is ignored.
-    Effect(Datum),
-    /// `(define (name . formals) . body)`: the formals, the body and the whole form.
-    Procedure(Datum, Datum, Datum),
-    /// The values of an expression as a list: at least this many, and exactly this many unless
-    /// `true`.
-    Values(usize, bool, Datum),
-    /// A core form that exists already.
-    Core(Core),
-}
-
-pub(super) struct Definition {
-    pub(super) variable: Rc<Variable>,
-    pub(super) init: Init,
-}
 
 /// The definitions of one body while they are being expanded.
 #[derive(Debug, Default)]
@@ -58,12 +39,6 @@ impl Pending {
             *earliest = (*earliest).min(self.current);
         }
     }
-}
-
-/// The meaning of a keyword that `define-syntax` or `let-syntax` defines.
-pub(super) enum Keyword {
-    Macro(Arc<Macro>),
-    Special(Special),
 }
 
 /// The state of scanning a body.
@@ -290,7 +265,7 @@ impl Expander<'_> {
             }
             match self.head(&spec, home) {
                 Some(Meaning::Special(Special::SyntaxRules)) => {
-                    let rules = rules::compile(&spec, home, name.as_symbol(), self)?;
+                    let rules = syntax_rules::compile(&spec, home, name.as_symbol(), self)?;
                     return Ok(Keyword::Macro(Arc::new(rules)));
                 }
                 Some(Meaning::Macro(rules)) => spec = self.apply_macro(&rules, &spec, home)?,

@@ -94,7 +94,7 @@ impl Expander<'_> {
         let mut cores = Vec::with_capacity(forms.len());
         for form in forms {
             cores.push(self.expression(form, home)?);
-            self.deepen(form.span)?;
+            self.enter_level(form.span)?;
         }
         self.depth = depth;
         Ok(cores)
@@ -119,7 +119,7 @@ impl Expander<'_> {
         let mut otherwise = otherwise;
         let mut expanded = Vec::with_capacity(clauses.len());
         for (index, clause) in clauses.iter().enumerate() {
-            self.deepen(clause.span)?;
+            self.enter_level(clause.span)?;
             let Some(items) = clause.proper_list().filter(|items| !items.is_empty()) else {
                 return Err(SyntaxError::in_form(clause, "no clause").expected(COND));
             };
@@ -173,7 +173,7 @@ impl Expander<'_> {
         let mut otherwise = Core::Unspecified;
         let mut expanded = Vec::new();
         for (index, clause) in operands[1..].iter().enumerate() {
-            self.deepen(clause.span)?;
+            self.enter_level(clause.span)?;
             let Some(items) = clause.proper_list().filter(|items| items.len() >= 2) else {
                 return Err(SyntaxError::in_form(clause, "no clause").expected(CASE));
             };
@@ -249,7 +249,7 @@ impl Expander<'_> {
         let mut home = home;
         let mut stages: Vec<(Rc<Variable>, Core)> = Vec::new();
         for clause in clauses {
-            self.deepen(clause.span)?;
+            self.enter_level(clause.span)?;
             let (name, expression) = match clause.proper_list().as_deref() {
                 Some([name, expression]) if name.is_identifier() => (Some(*name), *expression),
                 Some([expression]) => (None, *expression),

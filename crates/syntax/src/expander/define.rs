@@ -1,6 +1,6 @@
 //! Parsing of `define` and `define-syntax`.
 
-use super::body::Init;
+use super::definition::Init;
 use super::{Expander, Result, malformed, parts};
 use crate::datum::Datum;
 use crate::error::SyntaxError;

@@ -1,11 +1,14 @@
-//! Forms that call procedures of the machine: `delay`, `parameterize`, `guard`, `assert`.
+//! Forms that are expanded to calls of procedures of the machine: `delay`, `parameterize`, `guard`,
+//! `assert`.
 //!
-//! | form | becomes |
-//! |---|---|
-//! | `(delay e)` | `(%delay-force (lambda () (%make-promise #t e)))` |
-//! | `(delay-force e)` | `(%delay-force (lambda () e))`: the thunk returns a promise |
-//! | `(parameterize ((p v) ...) b ...)` | `(%parameterize (list (%cons p v) ...) (lambda () b ...))` |
-//! | `(guard (e clause ...) b ...)` | `(%with-guard (lambda (e again) (cond clause ... (else (again)))) (lambda () b ...))` |
+//! ```text
+//! (delay e)                        (%delay-force (lambda () (%make-promise #t e)))
+//! (delay-force e)                  (%delay-force (lambda () e)): the thunk returns a promise
+//! (parameterize ((p v) ...) b ...) (%parameterize (list (%cons p v) ...) (lambda () b ...))
+//! (guard (e clause ...) b ...)     (%with-guard (lambda (e again)
+//!                                                 (cond clause ... (else (again))))
+//!                                               (lambda () b ...))
+//! ```
 //!
 //! `%with-guard` calls its first argument in the dynamic environment of the `guard`. The arguments
 //! of that call are the raised object and a thunk. The thunk returns to the dynamic environment of

@@ -98,7 +98,7 @@ impl Expander<'_> {
         let items =
             requirement.proper_list().filter(|items| !items.is_empty()).ok_or_else(wrong)?;
         let operands = &items[1..];
-        self.deepen(requirement.span)?;
+        self.enter_level(requirement.span)?;
         let holds = match (items[0].as_symbol().map(|word| word.name()), operands) {
             (Some("and"), _) => self.requirements(operands, clause)?.iter().all(|&holds| holds),
             (Some("or"), _) => self.requirements(operands, clause)?.iter().any(|&holds| holds),
@@ -106,7 +106,7 @@ impl Expander<'_> {
             (Some("library"), [name]) => self.world.has_library(name),
             _ => return Err(wrong()),
         };
-        self.depth -= 1;
+        self.leave_level();
         Ok(holds)
     }
 

@@ -1,8 +1,7 @@
 //! The meaning of an identifier in a scope, and the aliases that macros insert.
 
-use super::scope::LocalBinding;
+use super::scope::{Local, LocalBinding};
 use super::{Expander, Result};
-use crate::core_form::Variable;
 use crate::datum::{Alias, Datum, DatumKind, Home, Identifier, Span};
 use crate::environment::{Binding, Origin};
 use crate::error::SyntaxError;
@@ -25,16 +24,6 @@ pub(crate) enum Meaning {
     Global(Location, Origin),
     /// Unbound: a name at the top level of the environment with this number.
     Free(Symbol, u64),
-}
-
-/// A local variable, with what the expander needs to set its marks.
-#[derive(Clone, Debug)]
-pub(crate) struct Local {
-    pub(super) variable: Rc<Variable>,
-    /// The number of the lambda that binds it.
-    pub(super) lambda: u32,
-    /// The body and the index of its definition, if that body is still being expanded.
-    pub(super) pending: Option<(u32, u32)>,
 }
 
 impl Meaning {

@@ -27,7 +27,7 @@ impl Expander<'_> {
     /// The expression that builds `template`; `None` if the template is constant.
     #[inline(never)]
     fn template(&mut self, template: &Datum, level: u32, home: Home) -> Result<Option<Core>> {
-        self.deepen(template.span)?;
+        self.enter_level(template.span)?;
         let core = match &*template.kind {
             DatumKind::Pair(..) => self.list_template(template, level, home)?,
             DatumKind::Vector(items) => {
@@ -38,7 +38,7 @@ impl Expander<'_> {
             }
             _ => None,
         };
-        self.depth -= 1;
+        self.leave_level();
         Ok(core)
     }
 
@@ -68,7 +68,7 @@ impl Expander<'_> {
             if elements.len() % LIST_CALL_MAX == 0
                 || matches!(elements.last(), Some(Element::Splice(_)))
             {
-                self.deepen(item.span)?;
+                self.enter_level(item.span)?;
             }
             let element = self.element_template(item, level, home)?;
             if let Some(element) = element {

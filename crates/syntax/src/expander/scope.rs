@@ -1,12 +1,23 @@
 //! Local scopes. Aliases and macros refer to scopes by number, so each scope is kept until its
 //! top-level form is expanded.
 
-use super::Local;
+use crate::core_form::Variable;
 use crate::datum::{Home, Identifier};
 use crate::rules::Macro;
 use crate::special::Special;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
+
+/// A local variable, with what the expander needs to set its marks.
+#[derive(Clone, Debug)]
+pub(crate) struct Local {
+    pub(super) variable: Rc<Variable>,
+    /// The number of the lambda that binds it.
+    pub(super) lambda: u32,
+    /// The body and the index of its definition, if that body is still being expanded.
+    pub(super) pending: Option<(u32, u32)>,
+}
 
 /// The meaning of a name in a scope.
 #[derive(Debug)]

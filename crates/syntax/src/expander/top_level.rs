@@ -1,6 +1,6 @@
 //! Forms at the top level of a program, a prompt or a library.
 
-use super::body::{Init, Keyword};
+use super::definition::{Init, Keyword};
 use super::multiple::parse_define_values;
 use super::{Core, Expander, Meaning, Result, build, parts};
 use crate::datum::{Datum, Home, Identifier};

@@ -46,7 +46,7 @@ pub(crate) struct Assembler {
 }
 
 impl Instruction {
-    /// How many words it takes.
+    /// Number of words that it takes.
     pub fn length(self) -> usize {
         match self.opcode() {
             Some(Opcode::MakeClosure) => 2 + usize::from(self.b()).div_ceil(4),

@@ -5,7 +5,7 @@
 //!           `-- stub: where a frame that raised returns to
 //! ```
 //!
-//! Invariant: `words` never changes or moves after construction, and `verify` has accepted it,
+//! **Invariant:** `words` never changes or moves after construction, and `verify` has accepted it,
 //! because the machine reads it without checks. The collector keeps the code while a closure refers
 //! to it. The code keeps the locations that its words refer to.
 
@@ -19,25 +19,25 @@ use std::sync::Arc;
 
 /// Words before the first entry: the stub, and the word that may name a global.
 pub const PROLOGUE_WORDS: usize = 3;
-/// Where in the words the stub's `Raised` stands.
+/// The position of the stub's `Raised` in the words.
 pub const STUB_RETURN: usize = 1;
-/// Slots that every stack has beyond the first slot of a frame that is being entered; a procedure
-/// that needs more begins with `Reserve`.
+/// Number of slots that the stack has above the beginning of every frame that is entered. A
+/// procedure that needs more begins with `Reserve`.
 pub const HEADROOM_SLOTS: usize = 48;
-/// Slots that a raise takes above a frame: the fault's address, return address and callee, two
-/// arguments.
+/// Number of slots that a raise uses above a frame: the fault's address, return address and callee,
+/// two arguments.
 pub const RAISE_SLOTS: usize = 5;
-/// The closure flag of a procedure that does not simply take a fixed number of arguments.
+/// The closure flag of a procedure whose clauses must be checked when it is called.
 pub const ARITY_GENERAL: u8 = 0xff;
-/// The most arguments that a closure's flag can say.
+/// Maximum number of arguments that a closure's flag can encode.
 pub const ARITY_FIXED_MAX: usize = 200;
 
 /// The entry of one clause.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Arguments that must be given.
+    /// Number of required arguments.
     pub required: usize,
-    /// Whether more are taken, as a list.
+    /// Whether further arguments are accepted, as a list.
     pub rest: bool,
     /// The position of its first instruction.
     pub at: usize,
@@ -51,11 +51,11 @@ pub struct Local {
     pub name: Symbol,
     /// A slot of the frame, or with `SOURCE_FREE` a free variable of the closure.
     pub source: u16,
-    /// The value stands in a cell there.
+    /// The value is in a cell, to which the source refers.
     pub celled: bool,
     /// The first position at which it has a value.
     pub from: u32,
-    /// The position behind the last one.
+    /// The position after the last one at which it has a value.
     pub until: u32,
 }
 
@@ -63,9 +63,9 @@ pub struct Local {
 pub struct Code {
     /// Stub, instructions and literals.
     pub words: Box<[u64]>,
-    /// The position behind the last instruction.
+    /// The position after the last instruction.
     pub instructions_end: usize,
-    /// Its name, where the source gives it one.
+    /// Its name, if the source has one.
     pub name: Option<Symbol>,
     /// One for each clause.
     pub entries: Box<[Entry]>,
@@ -75,7 +75,7 @@ pub struct Code {
     pub constants: Box<[Value]>,
     /// The locations among the literals that are not the system's.
     pub globals: Box<[Arc<Global>]>,
-    /// By position: where an instruction that may raise or call comes from.
+    /// By position: the source of each instruction that may raise or call.
     pub spans: Box<[(u32, Span)]>,
     /// Its variables.
     pub locals: Box<[Local]>,
@@ -115,8 +115,8 @@ impl ForeignObject for Code {
 }
 
 impl Code {
-    /// The address of a word, as closures and return slots hold it: a multiple of eight, which
-    /// reads as a fixnum.
+    /// The address of a word. Closures and stacks contain such addresses as values: a multiple of
+    /// eight reads as a fixnum.
     pub fn address_of(&self, at: usize) -> u64 {
         (self.words.as_ptr().expose_provenance() + 8 * at) as u64
     }
@@ -127,7 +127,7 @@ impl Code {
         (offset < self.words.len()).then_some(offset)
     }
 
-    /// Where the instruction at `position` comes from.
+    /// The source of the instruction at `position`.
     pub fn span_at(&self, position: usize) -> Option<Span> {
         let i = self.spans.partition_point(|&(at, _)| at as usize <= position);
         let (_, span) = *self.spans.get(i.checked_sub(1)?)?;
@@ -142,7 +142,7 @@ impl Code {
         self.locals.iter().filter(is_live)
     }
 
-    /// The names of a clause's parameters: slots from the first hold them where it begins.
+    /// The names of a clause's parameters. They are in the first slots of the frame when it begins.
     pub fn parameters(&self, entry: &Entry) -> Vec<Symbol> {
         let first = |slot: usize| {
             let is_first = |local: &&Local| {
@@ -153,7 +153,8 @@ impl Code {
         (0..entry.required + usize::from(entry.rest)).map_while(first).collect()
     }
 
-    /// The closure flag: the number of arguments, where that is all there is to check.
+    /// The closure flag: the number of arguments if there is one clause with a fixed number of
+    /// them; otherwise [`ARITY_GENERAL`].
     pub fn arity_flag(&self) -> u8 {
         match *self.entries {
             [Entry { required, rest: false, .. }] if required <= ARITY_FIXED_MAX => required as u8,

@@ -91,20 +91,20 @@ impl Comparison {
     }
 }
 
-/// What the compiler knows about the standard library's locations.
+/// The primitives in the standard library's locations, for the compiler.
 #[derive(Debug, Default)]
 pub struct Builtins {
-    /// By the location's address. All are the system's: none is ever another's.
+    /// By the location's address. All are locations of the system, so no address is ever reused.
     by_location: HashMap<usize, (&'static Primitive, Inline)>,
 }
 
 impl Builtins {
-    /// Declares that `global` holds `primitive` for ever.
+    /// Declares that the value of `global` is always `primitive`.
     pub fn declare(&mut self, global: &Global, primitive: &'static Primitive) {
         self.by_location.insert(global.address(), (primitive, inline_of(primitive.name)));
     }
 
-    /// Takes a declaration back: `global` holds something else.
+    /// Withdraws a declaration: the value of `global` is another one.
     pub fn forget(&mut self, global: &Global) {
         self.by_location.remove(&global.address());
     }

@@ -78,7 +78,7 @@ pub struct Shape {
     pub b: Role,
     /// What field `c` means.
     pub c: Role,
-    /// 2 where a primitive's address follows; `MakeClosure` is longer still.
+    /// Number of words: 2 if a primitive's address follows. `MakeClosure` takes more.
     pub words: usize,
 }
 
@@ -121,51 +121,51 @@ opcodes! {
     Jump(No Far No) 1,
     /// Jumps backwards; a safepoint.
     Loop(No Far No) 1,
-    /// Jumps where a is false.
+    /// Jumps if a is false.
     JumpIfFalse(Read Far No) 1,
-    /// Jumps where a is true.
+    /// Jumps if a is true.
     JumpIfTrue(Read Far No) 1,
-    /// Jumps where a is the empty list.
+    /// Jumps if a is the empty list.
     JumpIfNull(Read Far No) 1,
-    /// Jumps where a is not the empty list.
+    /// Jumps if a is not the empty list.
     JumpUnlessNull(Read Far No) 1,
-    /// Jumps where a is a pair.
+    /// Jumps if a is a pair.
     JumpIfPair(Read Far No) 1,
-    /// Jumps where a is not a pair.
+    /// Jumps if a is not a pair.
     JumpUnlessPair(Read Far No) 1,
-    /// Jumps where a and b are the same word.
+    /// Jumps if a and b are the same word.
     JumpIfSame(Read Read Near) 1,
-    /// Jumps where a and b differ.
+    /// Jumps if a and b differ.
     JumpUnlessSame(Read Read Near) 1,
-    /// Jumps where a < b.
+    /// Jumps if a < b.
     JumpIfLess(Read Read Near) 2,
     /// Jumps unless a < b.
     JumpUnlessLess(Read Read Near) 2,
-    /// Jumps where a <= b.
+    /// Jumps if a <= b.
     JumpIfLessEqual(Read Read Near) 2,
     /// Jumps unless a <= b.
     JumpUnlessLessEqual(Read Read Near) 2,
-    /// Jumps where a = b.
+    /// Jumps if a = b.
     JumpIfEqual(Read Read Near) 2,
     /// Jumps unless a = b.
     JumpUnlessEqual(Read Read Near) 2,
-    /// Jumps where a < small b.
+    /// Jumps if a < small b.
     JumpIfLessSmall(Read Small Near) 2,
     /// Jumps unless a < small b.
     JumpUnlessLessSmall(Read Small Near) 2,
-    /// Jumps where a <= small b.
+    /// Jumps if a <= small b.
     JumpIfLessEqualSmall(Read Small Near) 2,
     /// Jumps unless a <= small b.
     JumpUnlessLessEqualSmall(Read Small Near) 2,
-    /// Jumps where a = small b.
+    /// Jumps if a = small b.
     JumpIfEqualSmall(Read Small Near) 2,
     /// Jumps unless a = small b.
     JumpUnlessEqualSmall(Read Small Near) 2,
-    /// Jumps where a > small b.
+    /// Jumps if a > small b.
     JumpIfGreaterSmall(Read Small Near) 2,
     /// Jumps unless a > small b.
     JumpUnlessGreaterSmall(Read Small Near) 2,
-    /// Jumps where a >= small b.
+    /// Jumps if a >= small b.
     JumpIfGreaterEqualSmall(Read Small Near) 2,
     /// Jumps unless a >= small b.
     JumpUnlessGreaterEqualSmall(Read Small Near) 2,
@@ -295,7 +295,7 @@ impl Instruction {
         (self.0 >> 32) as i32
     }
 
-    /// The opcode, where the low byte is one.
+    /// The opcode. `None` if the low byte is not one.
     pub fn opcode(self) -> Option<Opcode> {
         Opcode::ALL.get(usize::from(self.0 as u8)).copied()
     }

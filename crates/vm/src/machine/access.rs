@@ -6,7 +6,7 @@
 //! - A `Frame` points into its machine's own stack, two words or more above its beginning, and the
 //!   slots of the running procedure lie below the stack's end: calls check `limit`, and every
 //!   procedure keeps to `HEADROOM_SLOTS` above it or begins with `Reserve`.
-//! - The words behind instructions are those that the generator wrote: addresses of primitives and
+//! - The words after instructions are those that the generator wrote: addresses of primitives and
 //!   of locations. Primitives live as long as the process. Locations live as long as the system, or
 //!   are kept by that code.
 #![expect(unsafe_code, reason = "the machine's registers are pointers; verified code bounds them")]
@@ -115,7 +115,7 @@ impl Frame {
         Value::from_word(unsafe { self.0.wrapping_offset(slot).read() })
     }
 
-    /// Writes such a place.
+    /// Writes the value at such a place.
     #[inline(always)]
     pub fn set_value(self, slot: isize, value: Value) {
         // SAFETY: by the module's invariant the slot lies in the machine's stack, which no other
@@ -165,7 +165,8 @@ impl Poll {
         Self(&raw const NEVER)
     }
 
-    /// The word of the scheduler of this machine, which keeps it alive as long as the machine.
+    /// The word that the scheduler sets for this machine. The scheduler keeps the word alive as
+    /// long as the machine.
     pub(super) fn of(word: &AtomicU32) -> Self {
         Self(core::ptr::from_ref(word))
     }

@@ -5,6 +5,7 @@ use crate::machine::condition::{
     self, ABANDONED_MUTEX, ERROR, FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, FILE_ERROR,
     JOIN_TIMEOUT, READ_ERROR, TERMINATED_THREAD, UNCAUGHT,
 };
+use crate::machine::procedure;
 use crate::primitive::Primitive;
 use kyocho_heap::heap::{Kind, Mutator};
 use kyocho_heap::raise::{Cause, Raise, Result};
@@ -37,7 +38,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("%raise-secondary", 1, secondary),
     Primitive::exactly("procedure?", 1, |_, a| Ok(Value::boolean(is_procedure(a[0])))),
     Primitive::exactly("%procedure-name", 1, |_, a| {
-        Ok(condition::name_of(a[0]).map_or(Value::FALSE, Value::symbol))
+        Ok(procedure::name_of(a[0]).map_or(Value::FALSE, Value::symbol))
     }),
     Primitive::exactly("%make-record-type", 3, |m, a| Ok(m.object_of(Kind::RecordType, a)?)),
     Primitive::exactly("%record-constructor", 2, |m, a| {
@@ -103,7 +104,7 @@ fn message(mutator: &mut Mutator, object: Value) -> Result {
     if message.is_kind(Kind::String) { Ok(message) } else { Ok(mutator.string("")?) }
 }
 
-/// The irritants. If the first argument of `error` was not a string, it is the first of them.
+/// The irritants. If the first argument of `error` was not a string, it is the first irritant.
 fn irritants(mutator: &mut Mutator, object: Value) -> Result {
     let irritants = condition_field("error-object-irritants", object, FIELD_IRRITANTS)?;
     let message = object.field(FIELD_MESSAGE).filter(|message| !message.is_kind(Kind::String));

@@ -3,9 +3,6 @@
 //! Fields of a [`Kind::Condition`]: kind (a symbol), message (a string, or any argument of
 //! `error`), list of irritants, list of further data.
 
-use crate::compiler::code::{Code, Entry};
-use crate::machine::control;
-use crate::machine::enter::primitive_at;
 use kyocho_heap::heap::{Kind, Mutator};
 use kyocho_heap::raise::{Cause, Raise};
 use kyocho_heap::value::Value;
@@ -42,7 +39,7 @@ pub const OUT_OF_MEMORY: &str = "out-of-memory";
 /// First element of a condition's data if the reader of standard output has closed it.
 const CLOSED_OUTPUT: &str = "closed-output";
 
-/// The object that a raise is about: its payload, or a new condition.
+/// The object to raise: the payload of the `Raise`, or a new condition.
 pub fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
     let (kind, message, irritants) = match raise.into_cause() {
         Cause::Object { payload, .. } => return payload,
@@ -101,14 +98,14 @@ fn with_data(mutator: &mut Mutator, kind: &str, message: &str, data: &[Value]) -
     }
 }
 
-/// Whether a condition says that the reader of standard output has gone.
+/// Whether the cause of a condition is that the reader of standard output has closed it.
 pub fn is_closed_output(condition: Value) -> bool {
     condition.is_kind(Kind::Condition)
         && condition.field(FIELD_DATA).and_then(Value::car)
             == Some(Value::symbol(Symbol::intern(CLOSED_OUTPUT)))
 }
 
-/// The number of the host's error that a file error is about, where it is about one.
+/// The host's error number in a file error, if it has one.
 pub fn errno_of(condition: Value) -> Option<i32> {
     let kind = Some(Value::symbol(Symbol::intern(FILE_ERROR)));
     if !condition.is_kind(Kind::Condition) || condition.field(FIELD_KIND) != kind {
@@ -124,7 +121,7 @@ pub fn errno_of(condition: Value) -> Option<i32> {
     None
 }
 
-/// The place that a condition is about, where it has one.
+/// The source position in a condition, if it has one.
 pub fn place_of(condition: Value) -> Option<Span> {
     let mut numbers = condition.field(FIELD_DATA)?;
     let mut next = || {
@@ -137,7 +134,7 @@ pub fn place_of(condition: Value) -> Option<Span> {
     (span.line > 0).then_some(span)
 }
 
-/// A new condition, where the heap has room for it.
+/// A new condition. `None` if there is no memory.
 pub fn make(
     mutator: &mut Mutator,
     kind: &str,
@@ -175,88 +172,4 @@ fn article(noun: &str) -> String {
     } else {
         format!("a {noun}")
     }
-}
-
-/// The name of a procedure, for messages.
-pub fn name_of(procedure: Value) -> Option<Symbol> {
-    match procedure.kind()? {
-        Kind::Closure => procedure.field_at(0).as_foreign::<Code>()?.name,
-        Kind::Primitive => {
-            let index = procedure.payload_word(0) as usize;
-            let name = primitive_at(index)
-                .map(|primitive| primitive.name)
-                .or_else(|| control::procedure_at(index).map(|control| control.name))?;
-            Some(Symbol::intern(name))
-        }
-        _ => None,
-    }
-}
-
-/// How many arguments a procedure takes: the fewest and the most of each of its clauses.
-pub fn arities_of(procedure: Value) -> Option<Vec<(usize, Option<usize>)>> {
-    match procedure.kind()? {
-        Kind::Closure => {
-            let code = procedure.field_at(0).as_foreign::<Code>()?;
-            let of = |entry: &Entry| (entry.required, (!entry.rest).then_some(entry.required));
-            Some(code.entries.iter().map(of).collect())
-        }
-        Kind::Primitive => {
-            let index = procedure.payload_word(0) as usize;
-            let (min, max) =
-                primitive_at(index).map(|primitive| (primitive.min, primitive.max)).or_else(
-                    || control::procedure_at(index).map(|control| (control.min, control.max)),
-                )?;
-            Some(vec![(min.into(), max.map(usize::from))])
-        }
-        _ => None,
-    }
-}
-
-/// The parameters of each clause of a procedure in Lisp, as they are written: `(a b . rest)`.
-pub fn parameters_of(procedure: Value) -> Option<Vec<String>> {
-    if !procedure.is_kind(Kind::Closure) {
-        return None;
-    }
-    let code = procedure.field_at(0).as_foreign::<Code>()?;
-    let of = |entry: &Entry| {
-        let names: Vec<_> = code.parameters(entry).into_iter().map(Symbol::name).collect();
-        match (names.split_last(), entry.rest) {
-            (Some((rest, [])), true) => (*rest).to_owned(),
-            (Some((rest, first)), true) => format!("({} . {rest})", first.join(" ")),
-            _ => format!("({})", names.join(" ")),
-        }
-    };
-    Some(code.entries.iter().map(of).collect())
-}
-
-/// The numbers of arguments that a procedure accepts, in words.
-fn arity_of(procedure: Value) -> Option<String> {
-    let plural = |count| if count == 1 { "" } else { "s" };
-    let in_words = |(min, max): (usize, Option<usize>)| match max {
-        Some(max) if max == min => format!("{min} argument{}", plural(min)),
-        Some(max) => format!("{min} to {max} arguments"),
-        None => format!("at least {min} argument{}", plural(min)),
-    };
-    let clauses: Vec<_> = arities_of(procedure)?.into_iter().map(in_words).collect();
-    // A `case-lambda` may have no clauses.
-    if clauses.is_empty() {
-        Some("no number of them".to_owned())
-    } else {
-        Some(clauses.join(" or "))
-    }
-}
-
-/// The error for a call with a number of arguments that the procedure does not accept.
-pub(super) fn wrong_arity(procedure: Value, count: usize) -> Raise {
-    let (name, takes) = if procedure.is_kind(Kind::Parameter) {
-        ("a parameter".to_owned(), Some("0 arguments".to_owned()))
-    } else {
-        let name = name_of(procedure).map(|name| name.name().to_owned());
-        (name.unwrap_or_else(|| "a procedure without name".to_owned()), arity_of(procedure))
-    };
-    let takes = takes.unwrap_or_else(|| "another number of arguments".to_owned());
-    Raise::error(
-        format!("wrong number of arguments: {name} takes {takes}, got {count}"),
-        Vec::new(),
-    )
 }

@@ -88,7 +88,7 @@ impl Machine {
         continuation.field_at(4) == self.mutator.context.winders
     }
 
-    /// Gives `value` to a continuation. The winders have run.
+    /// Passes `value` to a continuation. The `dynamic-wind` procedures have run already.
     pub fn reinstate(&mut self, continuation: Value, value: Value) -> Next {
         self.underflow = Underflow {
             segment: continuation.field_at(1),
@@ -106,9 +106,9 @@ impl Machine {
         Next { pc: Pc::underflow(), frame: base }
     }
 
-    /// Puts the frames between two continuations below `frame`: those between `base` and `end`, a
-    /// later continuation that extends it. The returned frame is above them and has only its return
-    /// address.
+    /// Inserts the frames between two continuations below `frame`: those between `base` and `end`,
+    /// a later continuation that extends it. The returned frame is above them and has only its
+    /// return address.
     ///
     /// The segments in between are copied, each linked to the one before. The cost is proportional
     /// to the size of the frames. No copied word depends on its address.

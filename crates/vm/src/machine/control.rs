@@ -1,18 +1,17 @@
-//! Control procedures, which affect the machine itself. They get a frame where primitives get
-//! arguments.
+//! Control procedures, which affect the machine itself. A primitive gets its arguments as a slice;
+//! a control procedure gets the frame that contains them.
 
 use crate::machine::access::Frame;
 use crate::machine::{Exit, Machine, Next};
 use crate::primitive::Primitive;
-use kyocho_heap::heap::Kind;
-use kyocho_heap::raise::{Raise, Result};
+use kyocho_heap::raise::Result;
 use kyocho_heap::value::Value;
 use std::sync::OnceLock;
 
-/// What a control procedure makes of its call.
+/// How the machine continues after a control procedure.
 #[derive(Clone, Copy, Debug)]
 pub enum Control {
-    /// Returns this.
+    /// The procedure returns this value.
     Value(Value),
     /// The frame now contains another call, with this number of arguments.
     Call(Frame, usize),
@@ -30,9 +29,9 @@ pub type Function = fn(&mut Machine, Frame, usize) -> Result<Control>;
 pub struct Procedure {
     /// Its name.
     pub name: &'static str,
-    /// The fewest arguments it takes.
+    /// The minimum number of arguments.
     pub min: u16,
-    /// The most; none for any number.
+    /// The maximum number of arguments; `None` for any number.
     pub max: Option<u16>,
     /// Its body.
     pub function: Function,
@@ -48,24 +47,30 @@ impl Procedure {
 /// Indices of control procedures start here; smaller ones are primitives.
 const CONTROL_INDEX: usize = 1 << 20;
 
-/// What programs can call and is written in Rust. The order is always the same: an index names one.
+/// The procedures written in Rust that programs can call. The order never changes in a process: an
+/// index identifies a procedure.
 #[derive(Debug)]
 struct Tables {
     primitives: Vec<&'static Primitive>,
+    /// The machine's own, then those of the system.
     procedures: Vec<&'static Procedure>,
+    /// Number of the machine's own procedures.
+    own: usize,
 }
 
 static TABLES: OnceLock<Tables> = OnceLock::new();
 
-/// Installs the procedures that the machine does not define itself. Call it before any other
-/// function of this module. Later calls have no effect.
-pub fn install(
+/// Sets the tables: the primitives, the machine's own control procedures, and those of the system.
+/// Only the first call in a process has an effect.
+pub(super) fn set_tables(
     primitives: impl Iterator<Item = &'static Primitive>,
-    procedures: impl Iterator<Item = &'static Procedure>,
+    own: &'static [Procedure],
+    others: impl Iterator<Item = &'static Procedure>,
 ) {
     TABLES.get_or_init(|| Tables {
-        primitives: primitives.chain(super::builtin::TABLE).collect(),
-        procedures: TABLE.iter().chain(procedures).collect(),
+        primitives: primitives.collect(),
+        procedures: own.iter().chain(others).collect(),
+        own: own.len(),
     });
 }
 
@@ -74,10 +79,10 @@ fn tables() -> &'static Tables {
     TABLES.get().expect("the tables are installed before there is a machine")
 }
 
-/// Every primitive, by index.
+/// Every primitive, by index. Control procedures follow them.
 ///
 /// # Panics
-/// No tables are [installed](install).
+/// No tables are [installed](super::install).
 #[must_use]
 pub fn primitives() -> &'static [&'static Primitive] {
     &tables().primitives
@@ -86,7 +91,7 @@ pub fn primitives() -> &'static [&'static Primitive] {
 /// Every control procedure, by index.
 ///
 /// # Panics
-/// No tables are [installed](install).
+/// No tables are [installed](super::install).
 pub fn procedures() -> impl Iterator<Item = (usize, &'static Procedure)> {
     tables().procedures.iter().enumerate().map(|(i, &control)| (CONTROL_INDEX + i, control))
 }
@@ -95,11 +100,11 @@ pub fn procedures() -> impl Iterator<Item = (usize, &'static Procedure)> {
 /// and those that only the prelude calls.
 ///
 /// # Panics
-/// No tables are [installed](install).
+/// No tables are [installed](super::install).
 pub fn system_calls() -> impl Iterator<Item = (usize, &'static str)> {
-    let names =
-        tables().procedures.iter().map(|procedure| procedure.name).enumerate().skip(TABLE.len());
-    names.filter(|(_, name)| !name.starts_with('%'))
+    let tables = tables();
+    let names = tables.procedures.iter().map(|procedure| procedure.name).enumerate();
+    names.skip(tables.own).filter(|(_, name)| !name.starts_with('%'))
 }
 
 /// The number of the control procedure with this index.
@@ -107,122 +112,13 @@ pub(crate) fn number_of(index: usize) -> usize {
     index - CONTROL_INDEX
 }
 
+/// The primitive with this index.
+#[inline]
+pub(crate) fn primitive_at(index: usize) -> Option<&'static Primitive> {
+    primitives().get(index).copied()
+}
+
 /// The control procedure with this index.
 pub(crate) fn procedure_at(index: usize) -> Option<&'static Procedure> {
     tables().procedures.get(index.checked_sub(CONTROL_INDEX)?).copied()
-}
-
-const TABLE: &[Procedure] = &[
-    Procedure::new("apply", 1, None, apply),
-    Procedure::new("call-with-current-continuation", 1, Some(1), call_cc),
-    Procedure::new("call/cc", 1, Some(1), call_cc),
-    Procedure::new("values", 0, None, values),
-    Procedure::new("%values", 0, None, values),
-    Procedure::new("%apply-values", 2, Some(2), apply_values),
-    Procedure::new("%winders", 0, Some(0), |m, _, _| Ok(Control::Value(m.mutator.context.winders))),
-    Procedure::new("%set-winders!", 1, Some(1), |m, frame, _| {
-        m.mutator.context.winders = frame.get(0);
-        Ok(Control::Value(Value::UNSPECIFIED))
-    }),
-    Procedure::new("%handlers", 0, Some(0), |m, _, _| {
-        Ok(Control::Value(m.mutator.context.handlers))
-    }),
-    Procedure::new("%set-handlers!", 1, Some(1), |m, frame, _| {
-        m.mutator.context.handlers = frame.get(0);
-        Ok(Control::Value(Value::UNSPECIFIED))
-    }),
-    Procedure::new("%parameters", 0, Some(0), |m, _, _| {
-        Ok(Control::Value(m.mutator.context.parameters))
-    }),
-    Procedure::new("%set-parameters!", 1, Some(1), |m, frame, _| {
-        m.mutator.context.parameters = frame.get(0);
-        Ok(Control::Value(Value::UNSPECIFIED))
-    }),
-    Procedure::new("%continuation-winders", 1, Some(1), |_, frame, _| {
-        Ok(Control::Value(frame.get(0).field_at(4)))
-    }),
-    Procedure::new("%reinstate", 2, Some(2), |m, frame, _| {
-        Ok(Control::Go(m.reinstate(frame.get(0), frame.get(1))))
-    }),
-    Procedure::new("%splice", 3, Some(3), |m, frame, _| {
-        let (base, end, thunk) = (frame.get(0), frame.get(1), frame.get(2));
-        let bottom = m.splice(frame, base, end)?;
-        bottom.set_value(-1, thunk);
-        Ok(Control::Call(bottom, 0))
-    }),
-    Procedure::new("%uncaught", 1, Some(1), |m, frame, _| {
-        m.finish_as(frame.get(0));
-        Ok(Control::Stop(Exit::Uncaught))
-    }),
-];
-
-/// `(apply f x ... list)`.
-fn apply(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
-    let procedure = frame.get(0);
-    if count == 1 {
-        frame.set_value(-1, procedure);
-        return Ok(Control::Call(frame, 0));
-    }
-    let list = frame.value(count as isize - 1);
-    let mut length = 0;
-    let mut rest = list;
-    while let Some(next) = rest.cdr() {
-        length += 1;
-        rest = next;
-        if length > ARGUMENTS_MAX {
-            let message = format!("apply: more than {ARGUMENTS_MAX} arguments, or a circular list");
-            return Err(Raise::error(message, Vec::new()));
-        }
-    }
-    if !rest.is_nil() {
-        return Err(Raise::wrong_type("apply", count, "list", list));
-    }
-    let frame = machine.grow(frame, count + length)?;
-    frame.set_value(-1, procedure);
-    for slot in 1..count as isize - 1 {
-        frame.set_value(slot - 1, frame.value(slot));
-    }
-    Ok(Control::Call(frame, spread(frame, count - 2, list)))
-}
-
-/// Maximum number of arguments of one call.
-const ARGUMENTS_MAX: usize = 1 << 20;
-
-/// Writes a list's elements to the slots from `first` on. Returns the slot after the last one.
-fn spread(frame: Frame, first: usize, mut list: Value) -> usize {
-    let mut slot = first;
-    while let Some((item, rest)) = list.uncons() {
-        frame.set_value(slot as isize, item);
-        slot += 1;
-        list = rest;
-    }
-    slot
-}
-
-fn call_cc(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
-    let procedure = frame.get(0);
-    let (continuation, frame) = machine.capture(frame, 0)?;
-    frame.set_value(-1, procedure);
-    frame.set_value(0, continuation);
-    Ok(Control::Call(frame, 1))
-}
-
-fn values(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
-    machine.values(frame.values(0, count)).map(Control::Value)
-}
-
-/// `(%apply-values consumer values)`: calls the consumer with the values.
-fn apply_values(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
-    let (consumer, value) = (frame.get(0), frame.get(1));
-    frame.set_value(-1, consumer);
-    if !value.is_kind(Kind::Values) {
-        frame.set_value(0, value);
-        return Ok(Control::Call(frame, 1));
-    }
-    let count = value.size_words();
-    let frame = machine.grow(frame, count)?;
-    for slot in 0..count {
-        frame.set_value(slot as isize, value.field_at(slot));
-    }
-    Ok(Control::Call(frame, count))
 }

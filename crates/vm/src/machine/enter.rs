@@ -8,18 +8,13 @@ use crate::compiler::code::{ARITY_GENERAL, Code, Entry, STUB_RETURN};
 use crate::machine::access::{Frame, Pc};
 use crate::machine::condition;
 use crate::machine::control::{self, Control};
+use crate::machine::procedure;
 use crate::machine::{Exit, Machine, Next};
-use crate::primitive::Primitive;
 use kyocho_heap::heap::Kind;
 use kyocho_heap::raise::{Cause, Raise};
 use kyocho_heap::value::Value;
 use kyocho_syntax::location::Global;
 use kyocho_syntax::symbol::Symbol;
-
-/// Primitives by index. Control procedures follow them.
-pub(crate) fn primitive_at(index: usize) -> Option<&'static Primitive> {
-    control::primitives().get(index).copied()
-}
 
 /// How to continue after entering a callee.
 enum Step {
@@ -72,7 +67,7 @@ impl Machine {
                 let value = self.mutator.context.parameter(callee);
                 Ok(Step::Go(self.give(frame, value)))
             }
-            Some(Kind::Parameter) => Err(condition::wrong_arity(callee, count)),
+            Some(Kind::Parameter) => Err(procedure::wrong_arity(callee, count)),
             _ => {
                 let message = "the object called is not a procedure";
                 Err(Raise::error(message, vec![callee]))
@@ -86,7 +81,7 @@ impl Machine {
         };
         let fits = |entry: &&Entry| count == entry.required || entry.rest && count > entry.required;
         let Some(entry) = code.entries.iter().find(fits) else {
-            return Err(condition::wrong_arity(callee, count));
+            return Err(procedure::wrong_arity(callee, count));
         };
         let pc = Pc::from_word(code.address_of(entry.at));
         if entry.rest {
@@ -104,9 +99,9 @@ impl Machine {
         count: usize,
     ) -> Result<Step, Raise> {
         let index = callee.payload_word(0) as usize;
-        if let Some(primitive) = primitive_at(index) {
+        if let Some(primitive) = control::primitive_at(index) {
             if count < primitive.min.into() || primitive.max.is_some_and(|max| count > max.into()) {
-                return Err(condition::wrong_arity(callee, count));
+                return Err(procedure::wrong_arity(callee, count));
             }
             self.frame = frame;
             self.pending = Some(count);
@@ -122,7 +117,7 @@ impl Machine {
             return Err(Raise::error("an unknown primitive", vec![callee]));
         };
         if count < control.min.into() || control.max.is_some_and(|max| count > max.into()) {
-            return Err(condition::wrong_arity(callee, count));
+            return Err(procedure::wrong_arity(callee, count));
         }
         if let Some(host) = &self.mutator.context.host {
             host.count_call(control::number_of(index));
@@ -176,7 +171,7 @@ impl Machine {
         Next { pc, frame: frame.down(pc.returns_over() + 2) }
     }
 
-    /// Changes a frame so that it calls the handlers.
+    /// Changes a frame into a call of the handlers.
     fn prepare_raise(&mut self, frame: Frame, raise: Raise) -> Result<usize, Exit> {
         let continuable = match raise.cause() {
             Cause::Exit(code) | Cause::EmergencyExit(code) => return Err(Exit::Quit(*code)),
@@ -220,7 +215,7 @@ impl Machine {
     /// Raises at an instruction of the running procedure.
     ///
     /// ```text
-    /// frame .. | slots of the procedure | pc of the fault | return to the stub | %raise | object ..
+    /// frame .. | slots of the procedure | pc of the fault | return to stub | %raise | object ..
     /// ```
     #[cold]
     #[inline(never)]
@@ -272,7 +267,7 @@ impl Machine {
     #[cold]
     #[inline(never)]
     pub(super) fn raise_no_record(&mut self, pc: Pc, frame: Frame, got: Value) -> Next {
-        let name = condition::name_of(frame.callee()).map_or("record", Symbol::name);
+        let name = procedure::name_of(frame.callee()).map_or("record", Symbol::name);
         let record_type = frame.callee().field_at(2).field(0).and_then(Value::as_symbol);
         let expected = record_type.map_or("record", Symbol::name);
         let message = format!("{name}: the argument must be a {expected}");

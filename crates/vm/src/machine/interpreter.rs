@@ -1,64 +1,23 @@
-//! The machine's loop: one `match` over the opcode.
+//! The machine's loop. It has over 500 lines, because it is one function with two local variables.
 //!
-//! The registers `pc` and `frame` are local variables; all other state is in the machine. An
-//! instruction that needs memory checks its cell cache before it has any effect, so it can be
-//! repeated after a refill. Slow paths are separate functions that take and return the registers.
+//! The compiler keeps these two variables, `pc` and `frame`, in registers of the CPU. All other
+//! state is in the machine. An instruction that needs memory checks the cell cache before it has
+//! any effect. So it can be repeated after a refill. Slow paths are separate functions, which take
+//! `pc` and `frame`, and return their new values.
 
-use crate::compiler::assembler::SOURCE_FREE;
-use crate::compiler::code::ARITY_GENERAL;
-use crate::compiler::instruction::{Instruction, Opcode};
-use crate::machine::access::{Frame, Pc, global, opcode, primitive};
+mod fast;
+mod slow;
+
+use crate::compiler::instruction::Opcode;
+use crate::machine::access::{global, opcode, primitive};
 use crate::machine::{Exit, Machine, Next};
-use kyocho_heap::heap::object::Header;
+use fast::{
+    FIXNUM_SHIFT, both_fixnums, comparable, element, entry, fill_closure, is_closure_of, is_record,
+    modulo, quotient, remainder, set_element, small,
+};
 use kyocho_heap::heap::{Kind, location};
 use kyocho_heap::number::reals;
-use kyocho_heap::raise::Result;
 use kyocho_heap::value::Value;
-
-/// The bits of a header that encode a closure with a given number of arguments.
-const CLOSURE: u64 = Kind::Closure as u64;
-const ARITY_SHIFT: u32 = 8;
-const HEADER_LOW: u64 = 0xffff;
-const FIXNUM_MASK: u64 = 0b111;
-const FIXNUM_SHIFT: u32 = 3;
-
-#[inline(always)]
-fn both_fixnums(a: Value, b: Value) -> bool {
-    (a.to_word() | b.to_word()) & FIXNUM_MASK == 0
-}
-
-/// The operands of a comparison as flonums, if that does not change the result: a fixnum among them
-/// must be exact as a flonum.
-#[inline(always)]
-fn comparable(a: Value, b: Value) -> Option<(f64, f64)> {
-    const EXACT_MAX: u64 = 1 << 53;
-    let exact = |n: i64| (n.unsigned_abs() <= EXACT_MAX).then_some(n as f64);
-    match (a.as_flonum(), b.as_flonum()) {
-        (Some(x), Some(y)) => Some((x, y)),
-        (Some(x), None) => Some((x, exact(b.as_fixnum()?)?)),
-        (None, Some(y)) => Some((exact(a.as_fixnum()?)?, y)),
-        (None, None) => None,
-    }
-}
-
-/// Whether `callee` is a closure with exactly this number of arguments. A count equal to
-/// `ARITY_GENERAL` is left to `enter`, which checks the clauses.
-#[inline(always)]
-fn is_closure_of(callee: Value, count: u64) -> bool {
-    callee.is_object()
-        && Header::at(callee.address()).to_word() & HEADER_LOW == (CLOSURE | count << ARITY_SHIFT)
-        && count != u64::from(ARITY_GENERAL)
-}
-
-#[inline(always)]
-fn entry(closure: Value) -> Pc {
-    Pc::from_word(closure.field_at(1).to_word())
-}
-
-#[inline(always)]
-fn small(n: i16) -> Value {
-    Value::fixnum(i64::from(n))
-}
 
 impl Machine {
     /// Runs until something must be done outside.
@@ -629,91 +588,4 @@ impl Machine {
             }
         }
     }
-
-    /// Runs the primitive whose address follows an instruction, if its fast path does not apply.
-    #[cold]
-    #[inline(never)]
-    fn slow_primitive(
-        &mut self,
-        pc: Pc,
-        frame: Frame,
-        to: u16,
-        arguments: &[Value],
-    ) -> core::result::Result<Next, Exit> {
-        self.frame = frame;
-        match self.call_primitive(primitive(pc.word(1)).function, arguments) {
-            Ok(value) => {
-                frame.set(to, value);
-                if self.mutator.heap.collection_wanted() {
-                    return Err(Exit::Collect);
-                }
-                Ok(Next { pc: pc.at(2), frame })
-            }
-            Err(raise) if raise.is_interruption() => Err(Exit::Poll),
-            Err(raise) => Ok(self.raise_at(pc, frame, raise)),
-        }
-    }
-
-    /// The truth of the primitive whose address follows a comparison. `(zero? x)` compares with
-    /// zero, but has one argument.
-    #[cold]
-    #[inline(never)]
-    fn slow_test(&mut self, pc: Pc, frame: Frame, arguments: &[Value]) -> Result<bool> {
-        self.frame = frame;
-        let primitive = primitive(pc.word(1));
-        let count = primitive.max.map_or(arguments.len(), |max| arguments.len().min(max.into()));
-        self.call_primitive(primitive.function, &arguments[..count]).map(Value::is_true)
-    }
-}
-
-#[inline(always)]
-fn fill_closure(pc: Pc, frame: Frame, closure: Value, free: usize) {
-    let code = Instruction(pc.word(1)).bc();
-    closure.set_field_at(0, Value::from_word(pc.word(code)));
-    closure.set_field_at(1, Value::from_word(pc.word(code + 1)));
-    let own = frame.callee();
-    for index in 0..free {
-        let source = (pc.word(2 + (index / 4) as i32) >> (16 * (index % 4))) as u16;
-        let value = if source & SOURCE_FREE == 0 {
-            frame.get(source)
-        } else {
-            own.field_at(usize::from(source & !SOURCE_FREE) + 2)
-        };
-        closure.set_field_at(index + 2, value);
-    }
-}
-
-#[inline(always)]
-fn element(vector: Value, index: Value) -> Option<Value> {
-    if !index.is_fixnum() {
-        return None;
-    }
-    vector.vector_ref((index.to_word() >> FIXNUM_SHIFT) as usize)
-}
-
-#[inline(always)]
-fn set_element(vector: Value, index: Value, value: Value) -> bool {
-    index.is_fixnum() && vector.vector_set((index.to_word() >> FIXNUM_SHIFT) as usize, value)
-}
-
-#[inline(always)]
-fn is_record(value: Value, record_type: Value) -> bool {
-    value.is_kind(Kind::Record) && value.field_at(0) == record_type
-}
-
-#[inline(always)]
-fn quotient(a: Value, b: Value) -> Option<Value> {
-    Value::fixnum_checked(a.as_fixnum()?.checked_div(b.as_fixnum()?)?)
-}
-
-#[inline(always)]
-fn remainder(a: Value, b: Value) -> Option<Value> {
-    Some(Value::fixnum(a.as_fixnum()?.checked_rem(b.as_fixnum()?)?))
-}
-
-#[inline(always)]
-fn modulo(a: Value, b: Value) -> Option<Value> {
-    let (a, b) = (a.as_fixnum()?, b.as_fixnum()?);
-    let rest = a.checked_rem(b)?;
-    Some(Value::fixnum(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }))
 }

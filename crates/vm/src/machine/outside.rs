@@ -1,10 +1,10 @@
 //! Leaving Lisp: what the collector may access while a thread's step is outside.
 //!
 //! ```text
-//!  step:  &mut Machine ── lend ──► &mut Mutator, which has a pointer to the machine around it
-//!                                  │ outside: a `HandOver` is published for the collector; state = SAFE
-//!  collector:  world stopped, published ──► context and machine, through the `HandOver`'s pointers
-//!                                  │ back: state = RUNNING, the world runs: the `HandOver` is withdrawn
+//!  step:       &mut Machine ── lend ──► &mut Mutator, which has a pointer to its machine
+//!                goes out:   publishes a `PublishedRoots` for the collector; state = SAFE
+//!                comes back: state = RUNNING; when the world runs, withdraws the `PublishedRoots`
+//!  collector:  world stopped, published ──► context and machine, through the `PublishedRoots`
 //! ```
 //!
 //! A step has the only borrow of its machine, so the collector must not create another one. Instead
@@ -15,7 +15,7 @@
 //!
 //! **Invariant:** after a step has been outside, it uses only values that the machine and the
 //! context keep. So [`Machine::outcome`] and [`Mutator::unrooted`] return values as [`Unrooted`]:
-//! the compiler rejects code that holds one across.
+//! the compiler rejects code that keeps one while the step is outside.
 #![expect(unsafe_code, reason = "the collector reads a machine that its step has borrowed")]
 
 use crate::machine::Machine;
@@ -29,12 +29,12 @@ use kyocho_heap::value::Value;
 
 /// The pointers that a step outside has published for the collector.
 #[derive(Clone, Copy, Debug)]
-pub struct HandOver {
+pub struct PublishedRoots {
     context: NonNull<ThreadContext>,
     machine: NonNull<Machine>,
 }
 
-impl HandOver {
+impl PublishedRoots {
     /// The pointers for a context in a mutator that its machine has lent.
     ///
     /// # Panics
@@ -48,13 +48,13 @@ impl HandOver {
     /// Marks the values kept by the context and the machine.
     ///
     /// # Safety
-    /// The world is stopped, and the step that laid this out is outside.
+    /// The world is stopped, and the step that published these pointers is outside.
     pub unsafe fn trace(self, marker: &mut Marker) {
         // SAFETY: the step that shares this borrow only reads while it is outside.
         let context = unsafe { self.context.as_ref() };
         context.trace(marker);
         // SAFETY: the step has lent the machine's mutator, and uses no other part of the machine
-        // before it is back.
+        // until it has returned from outside.
         unsafe { trace_rest(self.machine, marker) };
     }
 }
@@ -80,18 +80,20 @@ impl Machine {
         self.lend(|mutator| function(mutator, arguments))
     }
 
-    /// Runs `call`, which accesses nothing of Lisp and may block in the kernel. The machine has
-    /// stopped.
+    /// Runs `call` while the machine is stopped. `call` accesses no Lisp values, and may block in
+    /// the kernel.
     pub fn leave<T>(&mut self, call: impl FnOnce() -> T) -> T {
         self.lend(|mutator| mutator.outside(call))
     }
 
-    /// The value of the first procedure or the uncaught exception, as the reason of the stop tells.
+    /// After `Exit::Finished` the value of the first procedure; after `Exit::Uncaught` the
+    /// exception.
     pub fn outcome(&self) -> Unrooted<'_> {
         Unrooted::new(self.outcome, self)
     }
 
-    /// Marks everything that the machine holds. It stands, and its stack may move.
+    /// Marks everything that the machine refers to. The machine is stopped, so its stack may be
+    /// moved.
     pub fn trace(&mut self, marker: &mut Marker) {
         self.mutator.context.trace(marker);
         if let Some(top) = self.top() {
@@ -136,7 +138,7 @@ unsafe fn trace_rest(machine: NonNull<Machine>, marker: &mut Marker) {
     let stack = unsafe { &mut (*machine).stack };
     let depth = stack.depth(frame);
     if depth < 2 {
-        // It has finished.
+        // The machine has finished, so its stack contains no values.
         return;
     }
     let slots = pending.unwrap_or_else(|| slots_of(frame));

@@ -6,9 +6,9 @@
 //!        `---- stub: `resume` <--- a value, or "again" '
 //! ```
 //!
-//! A raise at an instruction leaves the instruction's address above the frame (`enter.rs`), and its
-//! handler would return to the frame's stub. A raise instead of running a procedure would return as
-//! that procedure.
+//! If an instruction raises, its address is above the frame (`enter.rs`), and a value that the
+//! handler returns goes to the frame's stub. If a call raises in place of entering its procedure, a
+//! value that the handler returns is the result of that procedure.
 
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::machine::access::{Frame, Pc};
@@ -18,15 +18,15 @@ use kyocho_heap::value::Value;
 /// The state of an evaluation that failed.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure {
-    /// Gives a value in place of what failed.
+    /// Continues the evaluation with a value in place of the failed operation's.
     pub continuation: Value,
-    /// What was raised.
+    /// The object that was raised.
     pub object: Value,
-    /// An instruction raised, which can be executed again.
+    /// Whether an instruction raised, so that it can be executed again.
     pub is_at_instruction: bool,
 }
 
-/// A continuation that is given this executes again what raised.
+/// Passing this value to the continuation executes the failed instruction again.
 pub const AGAIN: Value = Value::UNBOUND;
 
 /// Maximum number of words of stack that are kept. A larger stack is not kept at all.
@@ -36,7 +36,7 @@ impl Machine {
     /// The state at the failure, after `Exit::Uncaught`. `None` if the stack is too large, or there
     /// is no memory for the state. The machine cannot run any more.
     pub fn keep_failure(&mut self, object: Value) -> Option<Failure> {
-        // It stands in the call of `%uncaught`, which stands in the place of `%raise`.
+        // The machine is in the call of `%uncaught`, which `%raise` has called in tail position.
         let count = self.pending?;
         if self.stack.depth(self.frame) > WORDS_MAX {
             return None;
@@ -48,8 +48,8 @@ impl Machine {
         Some(Failure { continuation, object, is_at_instruction })
     }
 
-    /// Stops the machine; or continues, if a value was returned to the stub of `frame`, which had
-    /// raised.
+    /// Executes the instruction `Raised`. If a value was returned to the stub of a frame that
+    /// raised, continues there; otherwise stops the machine.
     #[cold]
     #[inline(never)]
     pub(super) fn raised(&mut self, pc: Pc, frame: Frame) -> Result<Next, Exit> {
@@ -85,7 +85,7 @@ impl Machine {
     }
 }
 
-/// What an instruction that raised does with a value passed in its place.
+/// How a value is used that a debugger passes in place of an instruction that raised.
 enum Effect {
     /// The value is written to the first operand, which may have any type.
     Value,

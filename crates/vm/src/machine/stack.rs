@@ -1,8 +1,8 @@
 //! A machine's stack: one array of words that grows by doubling, up to a limit.
 //!
 //! ```text
-//! words: | return | callee | slots of the first frame .. | return | callee | slots .. |   headroom |
-//!        `-- frame - 2                                     frame of the running procedure -'  limit -'
+//! words: | return | callee | slots of the first frame .. | return | callee | slots .. | headroom |
+//!        `- frame - 2                                     frame of the running procedure - limit -'
 //! ```
 //!
 //! Every word is a value: return addresses are multiples of eight, so they read as fixnums. The
@@ -63,7 +63,7 @@ impl Stack {
         Frame::new(self.pointer().wrapping_add(self.usable() - HEADROOM_SLOTS))
     }
 
-    /// Words that may be used. After use, the reserve is not part of the stack any more.
+    /// Number of words that may be used. They include the reserve only while a handler runs on it.
     fn usable(&self) -> usize {
         let max = if self.overflowed { usize::MAX } else { self.words_max.max(FIRST_WORDS) };
         self.words.len().min(max)
@@ -145,7 +145,7 @@ impl Stack {
         }
     }
 
-    /// Makes the reserve available again, after the deep frames have been left.
+    /// Makes the reserve available again, after the deep frames have been popped.
     pub(super) fn recover(&mut self) {
         self.overflowed = false;
     }

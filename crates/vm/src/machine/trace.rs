@@ -4,8 +4,8 @@ use crate::compiler::assembler::SOURCE_FREE;
 use crate::compiler::code::Code;
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::machine::access::{Frame, Pc};
-use crate::machine::condition;
 use crate::machine::continuation::SEGMENT_HEAD;
+use crate::machine::procedure;
 use crate::machine::{Machine, Underflow};
 use kyocho_heap::heap::Kind;
 use kyocho_heap::value::Value;
@@ -17,7 +17,7 @@ use kyocho_syntax::symbol::Symbol;
 pub struct TraceEntry {
     /// Its name.
     pub procedure: Option<Symbol>,
-    /// Where it was.
+    /// The source position of its current instruction.
     pub span: Option<Span>,
 }
 
@@ -49,12 +49,13 @@ impl Machine {
     }
 }
 
-/// Where the caller of `frame` was: at the call before the return address, or where it raised.
+/// The current instruction in the caller of `frame`: the call before the return address, or the
+/// instruction that raised.
 fn fault_or_call(frame: Frame, back: Pc) -> Pc {
     if is_stub(back) { Pc::from_word(frame.value(-3).to_word()) } else { back.at(-1) }
 }
 
-/// Whether the frame that returns there has raised.
+/// Whether this return address is the stub of a frame that has raised.
 fn is_stub(back: Pc) -> bool {
     Instruction(back.word(0)).opcode() == Some(Opcode::Raised)
 }
@@ -63,7 +64,7 @@ fn code_of<'a>(callee: Value) -> Option<&'a Code> {
     callee.is_kind(Kind::Closure).then(|| callee.field_at(0).as_foreign::<Code>())?
 }
 
-/// Where the first thing that a procedure does stands in the source.
+/// The source position of the first instruction of a procedure that has a position.
 pub fn span_of(procedure: Value) -> Option<Span> {
     code_of(procedure)?.spans.first().map(|&(_, span)| span)
 }
@@ -73,7 +74,7 @@ fn entry_of(callee: Value, pc: Option<Pc>) -> TraceEntry {
         let position = code.position(pc.to_word())?;
         code.span_at(position)
     });
-    TraceEntry { procedure: condition::name_of(callee), span }
+    TraceEntry { procedure: procedure::name_of(callee), span }
 }
 
 /// The frames of a continuation, the innermost first.
@@ -90,7 +91,7 @@ impl Captured {
         Self { segment, length, back: pc }
     }
 
-    /// Those of a continuation as Lisp holds it.
+    /// The frames of a continuation object.
     pub fn of(continuation: Value) -> Self {
         let length = continuation.field_at(2).as_fixnum().unwrap_or(0) as usize;
         let back = Pc::from_word(continuation.payload_word(3));
@@ -141,12 +142,12 @@ impl Iterator for Captured {
 }
 
 impl CapturedFrame {
-    /// The procedure, and where it was.
+    /// The procedure, and the source position of its current instruction.
     pub fn entry(&self) -> TraceEntry {
         entry_of(self.callee, Some(self.pc))
     }
 
-    /// The variables that have a value there.
+    /// The variables that have a value at its current instruction.
     pub fn locals(&self) -> Vec<(Symbol, Value)> {
         let Some(code) = code_of(self.callee) else { return Vec::new() };
         let Some(position) = code.position(self.pc.to_word()) else { return Vec::new() };

@@ -18,10 +18,10 @@ pub struct Wait {
 /// The progress of a procedure that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It has only waited.
+    /// The procedure has done nothing except wait.
     Begun,
-    /// It has sent the message or gate call with this number, or waits for the collection with this
-    /// number.
+    /// The procedure has sent the message or gate call with this number, or waits for the
+    /// collection with this number.
     Sent(u64),
 }
 

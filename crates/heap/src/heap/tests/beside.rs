@@ -14,7 +14,7 @@ use kyocho_syntax::symbol::Symbol;
 pub(super) const LENGTH: usize = 200;
 
 pub(super) fn poisoned() -> Mutator {
-    let torture = Torture { every: u64::MAX, phase: 1, beside: true };
+    let torture = Torture { every: u64::MAX, phase: 1, concurrent: true };
     mutator(Limits { torture: Some(torture), ..small() })
 }
 

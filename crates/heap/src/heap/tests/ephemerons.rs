@@ -54,7 +54,7 @@ fn an_ephemeron_made_during_a_cycle_is_not_broken_by_it() {
 #[test]
 fn chains_hold_and_break_in_any_order() {
     const COUNT: usize = 20_000;
-    for (mark_stack_max, reversed, beside) in [
+    for (mark_stack_max, reversed, concurrent) in [
         (1 << 20, false, false),
         (1 << 20, true, false),
         (64, true, false),
@@ -76,7 +76,7 @@ fn chains_hold_and_break_in_any_order() {
         }
         let chain = m.vector_of(&links).unwrap();
         let root = m.cons(chain, first).unwrap();
-        if beside {
+        if concurrent {
             while_unmarked(&mut m, root, |_| ());
         } else {
             collect(&m, root);
@@ -88,7 +88,7 @@ fn chains_hold_and_break_in_any_order() {
         let sum: i64 =
             links.iter().filter_map(|link| link.ephemeron_datum()?.car()?.as_fixnum()).sum();
         assert_eq!(sum, (COUNT * (COUNT - 1) / 2) as i64);
-        if beside {
+        if concurrent {
             while_unmarked(&mut m, chain, |_| ());
         } else {
             collect(&m, chain);

@@ -11,8 +11,8 @@ use kyocho_sys::prim::thread::{self, JoinHandle};
 use std::panic::{catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 
-pub(super) fn helped(beside: bool) -> Limits {
-    let torture = Torture { every: 1 << 40, phase: 0, beside };
+pub(super) fn helped(concurrent: bool) -> Limits {
+    let torture = Torture { every: 1 << 40, phase: 0, concurrent };
     Limits {
         torture: Some(torture),
         helpers_max: 2,

@@ -276,7 +276,7 @@ fn same_beside(
 
 /// Freed memory is overwritten; no collection comes but those that are asked for.
 fn poisoned() -> Limits {
-    let torture = Torture { every: 1 << 40, phase: 0, beside: true };
+    let torture = Torture { every: 1 << 40, phase: 0, concurrent: true };
     Limits { torture: Some(torture), ..small() }
 }
 
@@ -331,7 +331,7 @@ proptest! {
     fn the_heap_agrees_with_the_model_when_freed_memory_is_overwritten(
         operations in prop::collection::vec(operation(), 0..400)
     ) {
-        let limits = Limits { torture: Some(Torture { every: 1 << 40, phase: 0, beside: false }), ..small() };
+        let limits = Limits { torture: Some(Torture { every: 1 << 40, phase: 0, concurrent: false }), ..small() };
         prop_assert!(same_after(limits, &operations));
     }
 

@@ -28,7 +28,7 @@ fn threads_wait_until_more_is_marked() {
     let heap = Arc::clone(&m.heap);
     let live = list(&mut m, 10_000);
     heap.collect(|marker| marker.mark(live));
-    assert!(heap.collects_beside());
+    assert!(heap.collects_concurrently());
     let mut marks = heap.empty_marks();
     let mut cycle = heap.begin_cycle(&mut marks, Box::new(|_| ()), |marker| {
         marker.note_no_more();
@@ -71,7 +71,7 @@ fn garbage_of_one_cycle_does_not_make_the_next_one_stop_the_world() {
     let live = list(&mut m, 29_000);
     heap.collect(|marker| marker.mark(live));
     for round in 0..10 {
-        assert!(heap.collects_beside(), "round {round}");
+        assert!(heap.collects_concurrently(), "round {round}");
         let mut marks = heap.empty_marks();
         let mut cycle = heap.begin_cycle(&mut marks, Box::new(|_| ()), |marker| {
             marker.note_no_more();

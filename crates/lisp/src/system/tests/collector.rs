@@ -2,8 +2,8 @@
 //! collector being killed.
 
 use super::{boot, last, on, within_watchdog};
-use crate::service::markers::ENOUGH;
-use crate::system::kernel::{Kernel, lock};
+use crate::kernel::service::markers::ENOUGH;
+use crate::kernel::{Kernel, lock};
 use crate::system::{CellCache, Options, Torture};
 use kyocho_heap::heap::ForeignObject;
 use std::sync::{Arc, Mutex};
@@ -41,7 +41,7 @@ fn no_object_is_lost_when_collectors_and_markers_are_killed_during_concurrent_co
                 (gc) (gc)
                 'begun";
             assert_eq!(last(&mut session, text), "begun");
-            assert!(system.kernel.heap.collects_beside());
+            assert!(system.kernel.heap.collects_concurrently());
             for round in 0..4 {
                 let collector = &system.kernel.collector;
                 let markers = collector.markers.microprocesses();
@@ -114,7 +114,7 @@ fn few_virtual_processors_have_no_markers() {
 #[test]
 fn killed_markers_lose_no_object_and_are_started_again() {
     within_watchdog(|| {
-        let torture = Torture { every: 1 << 40, phase: 0, beside: false };
+        let torture = Torture { every: 1 << 40, phase: 0, concurrent: false };
         let options = Options { memory_max_bytes: 256 << 20, torture: Some(torture), ..on(ENOUGH) };
         let system = boot(options);
         let mut session = system.session();
@@ -154,15 +154,15 @@ const STORM: &str = "
 
 #[test]
 fn threads_started_while_the_world_is_being_stopped_lose_no_object() {
-    for beside in [false, true] {
+    for concurrent in [false, true] {
         within_watchdog(move || {
-            let torture = Torture { every: 1 << 40, phase: 0, beside };
+            let torture = Torture { every: 1 << 40, phase: 0, concurrent };
             let options = Options { memory_max_bytes: 64 << 20, torture: Some(torture), ..on(2) };
             let system = boot(options);
             let mut session = system.session();
             assert_eq!(last(&mut session, STORM), "");
             for round in 0..10 {
-                assert_eq!(last(&mut session, "(round)"), "4950", "round {round}, {beside}");
+                assert_eq!(last(&mut session, "(round)"), "4950", "round {round}, {concurrent}");
             }
             last(&mut session, "(set! collecting #f) (thread-join! collector)");
         });
@@ -316,7 +316,7 @@ fn allocating_threads_are_rarely_stopped_for_the_whole_marking() {
             let mut session = system.session();
             assert_eq!(last(&mut session, &allocating(threads)), "begun");
             let statistics = || system.kernel.heap.statistics();
-            assert!(system.kernel.heap.collects_beside());
+            assert!(system.kernel.heap.collects_concurrently());
             let before = statistics();
             for round in 0..20 {
                 assert_eq!(last(&mut session, "(gc) 'collected"), "collected", "round {round}");
@@ -362,9 +362,9 @@ impl Drop for Dropped {
 
 #[test]
 fn rust_objects_are_dropped_when_the_world_runs_and_before_gc_returns() {
-    for beside in [false, true] {
+    for concurrent in [false, true] {
         within_watchdog(move || {
-            let torture = Torture { every: 1 << 40, phase: 0, beside };
+            let torture = Torture { every: 1 << 40, phase: 0, concurrent };
             let system = boot(Options { torture: Some(torture), ..on(2) });
             let mut session = system.session();
             assert_eq!(last(&mut session, "(gc) 'begun"), "begun");
@@ -376,7 +376,7 @@ fn rust_objects_are_dropped_when_the_world_runs_and_before_gc_returns() {
             // Twice, because objects made during a collection survive it.
             assert_eq!(last(&mut session, "(gc) (gc) 'collected"), "collected");
             let expected = [Seen { world_is_stopped: false, is_settled: false }];
-            assert_eq!(*lock(&seen), expected, "beside: {beside}");
+            assert_eq!(*lock(&seen), expected, "concurrent: {concurrent}");
         });
     }
 }

@@ -2,7 +2,7 @@
 //! must be complete, and programs must continue.
 
 use super::{boot, last, on, within_watchdog};
-use crate::service::markers::ENOUGH;
+use crate::kernel::service::markers::ENOUGH;
 use crate::system::{Options, Session, System, Torture};
 use core::hint::black_box;
 use core::time::Duration;
@@ -50,13 +50,13 @@ const TABLE: &str = "
     'begun";
 
 /// Freed memory is overwritten, and collections run only on request.
-fn tortured(count: usize, beside: bool) -> System {
-    let torture = Torture { every: 1 << 40, phase: 0, beside };
+fn tortured(count: usize, concurrent: bool) -> System {
+    let torture = Torture { every: 1 << 40, phase: 0, concurrent };
     boot(Options { memory_max_bytes: 64 << 20, torture: Some(torture), ..on(count) })
 }
 
 /// Checks that collections still work and that no object was lost.
-fn goes_on(session: &mut Session, what: &str) {
+fn continues(session: &mut Session, what: &str) {
     for step in [2, 3] {
         let text = format!("(gc) (renew {step}) (build 30000)");
         assert_eq!(last(session, &text), "30000", "{what}");
@@ -65,9 +65,9 @@ fn goes_on(session: &mut Session, what: &str) {
 }
 
 /// Injects the fault at step 0, 1, 2 and so on of a collection, until a collection has fewer steps.
-fn at_every_step(beside: bool, name: &str, fault: fn()) {
+fn at_every_step(concurrent: bool, name: &str, fault: fn()) {
     for count in [1, 2] {
-        let system = tortured(count, beside);
+        let system = tortured(count, concurrent);
         let mut session = system.session();
         assert_eq!(last(&mut session, TABLE), "begun");
         let faults = &system.kernel.heap.faults;
@@ -78,7 +78,10 @@ fn at_every_step(beside: bool, name: &str, fault: fn()) {
             if faults.is_armed() {
                 break;
             }
-            goes_on(&mut session, &format!("{name} at {step}, beside {beside}, on {count}"));
+            continues(
+                &mut session,
+                &format!("{name} at {step}, concurrent: {concurrent}, on {count}"),
+            );
             step += 1;
         }
         assert!(step > 10, "{name}: a collection has more steps than {step}");
@@ -87,15 +90,15 @@ fn at_every_step(beside: bool, name: &str, fault: fn()) {
 
 #[test]
 fn after_a_failure_at_any_step_the_next_collection_succeeds() {
-    for beside in [false, true] {
-        within_watchdog(move || at_every_step(beside, "failed", unwind));
+    for concurrent in [false, true] {
+        within_watchdog(move || at_every_step(concurrent, "failed", unwind));
     }
 }
 
 #[test]
 fn a_collector_killed_far_from_a_kill_point_is_not_abandoned() {
-    for beside in [false, true] {
-        within_watchdog(move || at_every_step(beside, "killed", be_killed));
+    for concurrent in [false, true] {
+        within_watchdog(move || at_every_step(concurrent, "killed", be_killed));
     }
 }
 
@@ -140,7 +143,7 @@ fn at_a_marker(name: &str, fault: fn()) {
         while faults.is_armed() {
             assert_eq!(last(&mut session, "(gc) 'collected"), "collected", "{name}");
         }
-        goes_on(&mut session, &format!("a marker {name} at {step}"));
+        continues(&mut session, &format!("a marker {name} at {step}"));
     }
 }
 

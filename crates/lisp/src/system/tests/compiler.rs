@@ -4,8 +4,9 @@ mod naive;
 mod programs;
 mod verified;
 
-use crate::system::Options;
-use crate::system::kernel::{Kernel, lock};
+use crate::kernel::{Kernel, lock};
+use crate::options::Options;
+use crate::system::procedures::new_kernel;
 use core::cell::Cell;
 use kyocho_heap::heap::ThreadContext;
 use kyocho_heap::heap::{Heap, Kind, Limits, Mutator};
@@ -32,7 +33,7 @@ impl Both {
     fn new() -> Self {
         let heap = Heap::new(Limits::default()).unwrap();
         let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-        let kernel = Kernel::new(heap, Options::default(), mutator).unwrap();
+        let kernel = new_kernel(heap, Options::default(), mutator).unwrap();
         let naive = Naive::new(&lock(&kernel.base.world));
         Self { kernel, naive }
     }

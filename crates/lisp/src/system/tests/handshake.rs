@@ -4,7 +4,7 @@
 
 use super::sessions::nap;
 use super::{boot, on, within_watchdog};
-use crate::thread::lisp_thread::{LispThread, SAFE};
+use crate::kernel::session::thread::{LispThread, SAFE};
 use kyocho_sys::prim::atomic::Ordering;
 use std::io::{ErrorKind, Read};
 use std::net::TcpListener;

@@ -2,7 +2,7 @@
 
 use super::sessions::{SMALL, eval, in_background, interrupted, nap, open, two};
 use super::silence;
-use crate::thread::lisp_thread::SAFE;
+use crate::kernel::session::thread::SAFE;
 use kyocho_heap::account::{Account, Bounds, Usage};
 use kyocho_syntax::symbol::Symbol;
 use kyocho_sys::prim::atomic::Ordering;

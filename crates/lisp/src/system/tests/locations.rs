@@ -100,7 +100,7 @@ fn code_keeps_the_locations_that_it_refers_to() {
         (next)";
     within_watchdog(|| {
         // Freed memory is overwritten.
-        let torture = Some(Torture { every: u64::MAX, phase: 1, beside: false });
+        let torture = Some(Torture { every: u64::MAX, phase: 1, concurrent: false });
         let system = boot(Options { torture, ..on(1) });
         let mut session = system.session();
         assert_eq!(eval(&mut session, COUNTER), "(1)");

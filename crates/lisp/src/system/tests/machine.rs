@@ -1,9 +1,10 @@
 //! Programs and their expected results, on a machine without threads. The driver itself handles
 //! refills and collections.
 
-use crate::system::Options;
+use crate::kernel::{Kernel, lock};
+use crate::options::Options;
 use crate::system::forms::{Source, read_all};
-use crate::system::kernel::{Kernel, lock};
+use crate::system::procedures::new_kernel;
 use kyocho_heap::heap::ThreadContext;
 use kyocho_heap::heap::{Heap, Limits, Mutator, Torture};
 use kyocho_heap::value::Value;
@@ -22,7 +23,7 @@ impl Driver {
     fn new(limits: Limits) -> Self {
         let heap = Heap::new(limits).unwrap();
         let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-        let kernel = Kernel::new(heap, Options::default(), mutator).unwrap();
+        let kernel = new_kernel(heap, Options::default(), mutator).unwrap();
         let system = Arc::clone(lock(&kernel.base.world).system());
         let mut driver = Self { kernel, environment: system };
         let first = prelude::FIRST;

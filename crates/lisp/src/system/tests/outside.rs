@@ -12,7 +12,7 @@ fn tortured(count: usize) -> System {
     boot(Options {
         cell_cache: CellCache::Fixed(4096),
         stack_max_bytes: 1 << 20,
-        torture: Some(Torture { every: 1 << 40, phase: 0, beside: false }),
+        torture: Some(Torture { every: 1 << 40, phase: 0, concurrent: false }),
         ..on(count)
     })
 }

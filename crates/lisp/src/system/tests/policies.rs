@@ -129,7 +129,7 @@ const MISBEHAVIOURS: &[(&str, &str)] = &[
 fn the_built_in_policies_decide_again_when_one_in_lisp_misbehaves() {
     for count in [1, 2] {
         within_watchdog(move || {
-            let system = boot(crate::system::Options { memory_max_bytes: 128 << 20, ..on(count) });
+            let system = boot(crate::options::Options { memory_max_bytes: 128 << 20, ..on(count) });
             let mut session = with_tools(&system);
             for &(body, reason) in MISBEHAVIOURS {
                 misbehave(&mut session, "scheduler", body, reason);

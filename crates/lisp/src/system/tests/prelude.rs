@@ -1,7 +1,8 @@
 //! Expressions and their printed results, on a machine without threads.
 
+use crate::kernel::{Kernel, lock};
 use crate::system::forms::{Source, read_all};
-use crate::system::kernel::{Kernel, lock};
+use crate::system::procedures::new_kernel;
 use kyocho_heap::heap::ThreadContext;
 use kyocho_heap::heap::{Heap, Limits, Mutator};
 use kyocho_heap::value::Value;
@@ -21,7 +22,7 @@ impl Driver {
         let limits = Limits { bytes_max: 256 << 20, ..Limits::default() };
         let heap = Heap::new(limits).unwrap();
         let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-        let kernel = Kernel::new(heap, crate::system::Options::default(), mutator).unwrap();
+        let kernel = new_kernel(heap, crate::options::Options::default(), mutator).unwrap();
         let system = Arc::clone(lock(&kernel.base.world).system());
         let mut driver = Self { kernel, environment: system };
         for (name, text) in SOURCES {

@@ -4,8 +4,8 @@
 //! `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew.
 
 use super::{boot, on, within_watchdog};
+use crate::kernel::lock;
 use crate::system::System;
-use crate::system::kernel::lock;
 use core::fmt::Write;
 use kyocho_heap::heap::{Kind, location};
 use kyocho_heap::value::Value;
@@ -14,7 +14,7 @@ use kyocho_syntax::environment::Binding;
 use kyocho_syntax::reader::read_all;
 use kyocho_syntax::symbol::Symbol;
 use kyocho_syntax::world::World;
-use kyocho_vm::machine::condition::arities_of;
+use kyocho_vm::machine::procedure::arities_of;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 //! whichever thread fills the heap.
 
 use super::{boot, last, on, within_watchdog};
-use crate::system::Options;
+use crate::options::Options;
 
 /// Procedures that fill the heap.
 const FILLS: &str = "

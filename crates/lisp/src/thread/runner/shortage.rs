@@ -2,15 +2,18 @@
 //! collection, or gets an error.
 //!
 //! ```text
-//!   no cells in the cache      the system-call thread, or this one, takes some from the heap
-//!   more than is marked        the thread waits some milliseconds, so that the collector can catch up
-//!   none there, or too few     a collection; if it frees little, another one, or the greediest thread gets an out-of-memory error
-//!   none for its handlers      the thread ends
+//!   no cells in the cache     the system-call thread, or this one, takes some from the heap
+//!   more taken than marked    the thread waits some milliseconds for the collector
+//!   none there, or too few    a collection; if it frees little, another one, or the greediest
+//!                             thread gets an out-of-memory error
+//!   none for its handlers     the thread ends
 //! ```
 
 use super::Runner;
-use crate::service::CellRequest;
-use crate::thread::lisp_thread::{LispThread, NOT_ASKED, REQUEST_OUT_OF_MEMORY, STARVED};
+use crate::kernel::service::CellRequest;
+use crate::kernel::session::thread::{
+    LispThread, REFILL_FAILED, REFILL_IDLE, REQUEST_OUT_OF_MEMORY,
+};
 use kyocho_heap::heap::cache_size::CELLS_MIN;
 use kyocho_heap::heap::{CellCache, OutOfMemory, Pace};
 use kyocho_microprocess::{Deadline, Microprocess, Step};
@@ -119,7 +122,7 @@ impl Runner {
 
     /// Handles a collection that is due: it runs concurrently, or the step ends to wait for it.
     pub(super) fn collection_is_due(&mut self, machine: &Machine) -> Option<Step> {
-        if !self.kernel.heap.collects_beside() {
+        if !self.kernel.heap.collects_concurrently() {
             return Some(self.after_collection());
         }
         self.kernel.collector.request_soon();
@@ -181,12 +184,12 @@ impl Runner {
         machine: &mut Machine,
         cells: usize,
     ) -> Option<Step> {
-        let is_beside = self.kernel.heap.collects_beside();
+        let is_concurrent = self.kernel.heap.collects_concurrently();
         if self.kernel.heap.collection_wanted()
             && !self.collected
             && let Some(step) = self.collection_is_due(machine)
         {
-            self.collected = !is_beside;
+            self.collected = !is_concurrent;
             return Some(step);
         }
         if let Some(step) = self.keep_pace(machine) {
@@ -220,7 +223,7 @@ impl Runner {
         machine.mutator.set_want(want.max(CELLS_MIN));
         let words = machine.mutator.cells.words();
         let ask = CellRequest { need: cells, want };
-        if thread.refill.swap(NOT_ASKED, Ordering::AcqRel) == STARVED {
+        if thread.refill.swap(REFILL_IDLE, Ordering::AcqRel) == REFILL_FAILED {
             return self.after_out_of_memory(thread, machine);
         }
         let collected = core::mem::take(&mut self.collected);

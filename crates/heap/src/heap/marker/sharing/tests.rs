@@ -11,7 +11,7 @@ const LENGTH: usize = 50;
 
 /// A heap with a team, and roots to which nothing else refers.
 fn with_roots() -> (Mutator, Vec<Value>) {
-    let torture = Torture { every: 1 << 40, phase: 0, beside: false };
+    let torture = Torture { every: 1 << 40, phase: 0, concurrent: false };
     let limits = Limits {
         bytes_max: 16 << 20,
         helpers_max: 2,

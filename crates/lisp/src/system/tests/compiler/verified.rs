@@ -1,8 +1,9 @@
 //! Every program of the tests, the prelude and every library is compiled. The verifier must accept
 //! all generated code, and must reject it once it is modified.
 
-use crate::system::Options;
-use crate::system::kernel::{Kernel, lock};
+use crate::kernel::{Kernel, lock};
+use crate::options::Options;
+use crate::system::procedures::new_kernel;
 use kyocho_heap::heap::ThreadContext;
 use kyocho_heap::heap::{Heap, Kind, Limits, Mutator};
 use kyocho_heap::value::Value;
@@ -28,7 +29,7 @@ impl Compiler {
         let limits = Limits { bytes_max: 512 << 20, ..Limits::default() };
         let heap = Heap::new(limits).unwrap();
         let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-        let kernel = Kernel::new(Arc::clone(&heap), Options::default(), mutator).unwrap();
+        let kernel = new_kernel(Arc::clone(&heap), Options::default(), mutator).unwrap();
         let mut compiler = Self { kernel, m: Mutator::new(heap, ThreadContext::default()) };
         let system = Arc::clone(lock(&compiler.kernel.base.world).system());
         for (name, text) in prelude::SOURCES {
