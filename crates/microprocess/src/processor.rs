@@ -16,6 +16,10 @@ pub(crate) mod kernel_thread;
 pub(crate) mod orders;
 pub(crate) mod overflow;
 pub(crate) mod pool;
+#[cfg(feature = "io")]
+pub(crate) mod port;
+#[cfg(not(feature = "io"))]
+#[path = "processor/no_port.rs"]
 pub(crate) mod port;
 pub(crate) mod published;
 pub(crate) mod ready;
@@ -29,5 +33,9 @@ pub(crate) mod slot;
 pub(crate) mod space;
 pub(crate) mod spin;
 pub(crate) mod taking;
+#[cfg(feature = "trace")]
 pub mod trace;
+#[cfg(not(feature = "trace"))]
+#[path = "processor/no_trace.rs"]
+pub(crate) mod trace;
 pub(crate) mod vp;

@@ -1,7 +1,6 @@
 //! Event counts of virtual processors.
 
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
-use serde::{Deserialize, Serialize};
 
 /// A count that one kernel thread at a time increments, and that any thread may read.
 #[derive(Debug)]
@@ -104,7 +103,8 @@ impl Counters {
 }
 
 /// Counts of events since the runtime started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "control", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Statistics {
     /// Switches to a microprocess on a virtual processor.

@@ -31,6 +31,8 @@ use crate::processor::vp::Vp;
 use crate::protocol::claim::Hold;
 use crate::protocol::turn::Turn;
 
+#[cfg(feature = "io")]
+mod child_process;
 mod cpus;
 mod life;
 mod observed;

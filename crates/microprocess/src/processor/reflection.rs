@@ -238,6 +238,7 @@ impl Vp {
 }
 
 /// Runs `body`, which starts a process, with the thread at the normal level.
+#[cfg(feature = "io")]
 pub(crate) fn at_normal_level<T>(body: impl FnOnce() -> T) -> T {
     match PERMITTED.get() {
         Some(Some(means)) if KernelThread::is_ours() => {

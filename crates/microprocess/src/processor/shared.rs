@@ -261,6 +261,7 @@ pub(crate) fn detect_deadlocks() {
 }
 
 /// All runtimes that run now.
+#[cfg(feature = "trace")]
 pub(crate) fn all() -> Vec<&'static Shared> {
     runtimes().clone()
 }

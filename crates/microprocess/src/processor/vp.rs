@@ -284,6 +284,7 @@ impl Vp {
     }
 
     /// Gives `port` to this virtual processor, unless it has one; returns the one it has now.
+    #[cfg(feature = "io")]
     pub(crate) fn attach_port(&self, port: &'static Port) -> &'static Port {
         if self.port().is_none() {
             self.port.store(ptr::from_ref(port).cast_mut(), Ordering::Release);

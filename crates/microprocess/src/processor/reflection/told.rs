@@ -16,7 +16,7 @@ use kyocho_sys::task::ThreadId;
 
 use super::Means;
 use crate::data::priority::Priority;
-use crate::protocol::pause::{RAISED, let_others_run};
+use crate::protocol::pause;
 
 /// The value while the host's attributes of the thread are being changed.
 pub(super) const BUSY: u8 = u8::MAX;
@@ -35,7 +35,7 @@ impl Told {
     /// Resets the value for a new thread. It is normal, or inherited from the maker if there are
     /// `means`; another runtime may have raised the maker.
     pub(crate) fn begin(&self, means: Option<Means>) {
-        let inherits = means.is_some() && RAISED.load(Ordering::Relaxed);
+        let inherits = means.is_some() && pause::RAISED.load(Ordering::Relaxed);
         self.0
             .store(if inherits { INHERITED } else { Priority::NORMAL.level() }, Ordering::Relaxed);
     }
@@ -61,6 +61,7 @@ impl Told {
     ///
     /// Waits if another thread is changing the attributes: the new process would inherit the
     /// result.
+    #[cfg(feature = "io")]
     pub(crate) fn while_normal<T>(
         &self,
         thread: ThreadId,
@@ -70,7 +71,7 @@ impl Told {
         let normal = Priority::NORMAL.level();
         let mut last = self.0.swap(BUSY, Ordering::Acquire);
         while last == BUSY {
-            let_others_run();
+            pause::let_others_run();
             last = self.0.swap(BUSY, Ordering::Acquire);
         }
         if last != normal {
