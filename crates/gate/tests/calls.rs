@@ -304,7 +304,7 @@ fn call_until_inherited(client: &Client, method: u32, request: u64) {
 fn server_inherits_the_class_of_a_real_time_caller() {
     const NAME: &str = "server_inherits_the_class_of_a_real_time_caller";
     under_watchdog(NAME, || {
-        let meeting = Meeting::new("lend");
+        let meeting = Meeting::new("donate");
         let _server = meeting.start("entry_of_the_server_process", "1");
         if let Err(why) = set_class(ThreadId::current(), Class::Fifo(10)) {
             return skip(NAME, &why.to_string());

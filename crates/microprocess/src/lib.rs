@@ -58,7 +58,7 @@
 //! µs late.
 //!
 //! Priorities hold across the Kyocho processes of one user. These share a file in which each
-//! virtual processor publishes the priority it wants; one that is outranked on its CPU stands aside
+//! virtual processor publishes the priority it wants; one that is outranked on its CPU yields it
 //! (§3.3.1; `space`). The monitor also reports priorities to the host, as far as the host permits
 //! it. That comes later, but takes no time from the holder (`reflection`). The owner of a lock
 //! inherits the priority of its waiters, and a microprocess that of its joiner (`inherit`).

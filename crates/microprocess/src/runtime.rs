@@ -49,7 +49,7 @@ pub struct RuntimeBuilder {
     virtual_processors: Option<usize>,
     virtual_processors_max: Option<usize>,
     detection: Detection,
-    aside_max: Option<Duration>,
+    cpu_yield_max: Option<Duration>,
     cpu_percent_max: Option<u32>,
     time_slice: Option<Duration>,
     on_unanswered: OnUnanswered,
@@ -131,12 +131,12 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets how long a virtual processor stands aside at a time for a more urgent one of another
+    /// Sets how long a virtual processor yields its CPU at a time to a more urgent one of another
     /// process on the same CPU. Default: 1 s. After that it runs for a time slice (5 ms). Zero: it
-    /// never stands aside.
+    /// never yields it.
     #[must_use]
-    pub fn stand_aside_max(mut self, limit: Duration) -> Self {
-        self.aside_max = Some(limit);
+    pub fn cpu_yield_max(mut self, limit: Duration) -> Self {
+        self.cpu_yield_max = Some(limit);
         self
     }
 
@@ -200,14 +200,14 @@ impl RuntimeBuilder {
     pub fn build(self) -> Runtime {
         let cpus = || thread::available_parallelism().map_or(1, core::num::NonZero::get);
         let virtual_processors = self.virtual_processors.unwrap_or_else(cpus);
-        let aside_max = self.aside_max.unwrap_or(ASIDE_MAX);
+        let cpu_yield_max = self.cpu_yield_max.unwrap_or(CPU_YIELD_MAX);
         let most = self.virtual_processors_max.unwrap_or(0).max(virtual_processors);
         Runtime {
             concurrency: virtual_processors,
             virtual_processors: most,
             detection: detect::settle(self.detection),
             limits: Limits {
-                aside_max_ns: u64::try_from(aside_max.as_nanos()).unwrap_or(u64::MAX),
+                cpu_yield_max_ns: u64::try_from(cpu_yield_max.as_nanos()).unwrap_or(u64::MAX),
                 cpu_percent_max: self.cpu_percent_max,
                 on_unanswered: self.on_unanswered,
             },
@@ -227,8 +227,8 @@ static DISPATCHER: Dispatcher = Dispatcher {
     conclude_abandoned: dispatch::conclude_abandoned,
 };
 
-/// By default, how long a virtual processor stands aside at a time.
-const ASIDE_MAX: Duration = Duration::from_secs(1);
+/// By default, how long a virtual processor yields its CPU at a time.
+const CPU_YIELD_MAX: Duration = Duration::from_secs(1);
 
 /// Virtual processors for one address space, or for a part of it.
 #[derive(Debug, Clone)]
@@ -294,9 +294,9 @@ impl Runtime {
             !fork::is_orphaned(),
             "a process that was forked while a runtime ran cannot start one: call exec first"
         );
-        let (detection, seats) = match self.detection {
-            Detection::Bpf => match detect::take_seats(self.virtual_processors) {
-                Some(seats) => (Detection::Bpf, seats),
+        let (detection, map_entries) = match self.detection {
+            Detection::Bpf => match detect::take_map_entries(self.virtual_processors) {
+                Some(map_entries) => (Detection::Bpf, map_entries),
                 None => (Detection::Sentinel, Vec::new()),
             },
             other => (other, Vec::new()),
@@ -305,9 +305,9 @@ impl Runtime {
         let mut cpus = if pins { detect::allowed_cpus() } else { Vec::new() };
         space::spread(&mut cpus);
         let concurrency = self.concurrency;
-        let (reflection, means) = reflection::settle(self.reflection);
+        let (reflection, permissions) = reflection::settle(self.reflection);
         let limits = self.limits;
-        let options = Options { detection, limits, reflection, means, concurrency };
+        let options = Options { detection, limits, reflection, permissions, concurrency };
         let shared = Shared::take(self.virtual_processors, cpus, options, &DISPATCHER);
         set_slices(shared, self.slice_ns);
         if let Some(factory) = &self.scheduler {
@@ -326,7 +326,7 @@ impl Runtime {
         start_main(shared, body);
         trace::begin_run(self.virtual_processors, self.detection);
         debugger::keep();
-        let mut watchers = Watchers::new(seats);
+        let mut watchers = Watchers::new(map_entries);
         if let Err(errno) = start_threads(shared, &mut watchers) {
             stop(shared, watchers);
             shared.keep();
@@ -375,7 +375,7 @@ impl Shared {
     pub(crate) fn statistics(&self) -> Statistics {
         let of_vps = self.vps().iter().map(|vp| vp.counters.read());
         let of_host = detect::observer_of(self).into_iter().flat_map(|observer| {
-            self.vps().iter().map(|vp| observer.counted(vp.seat.load(Ordering::Relaxed)))
+            self.vps().iter().map(|vp| observer.counted(vp.map_entry.load(Ordering::Relaxed)))
         });
         of_vps.chain(of_host).fold(Statistics::default(), |a, b| a + b)
     }

@@ -67,8 +67,8 @@ fn is_asked(thread: &LispThread, until: Until) -> bool {
         Until::Stopped => STOPS,
         Until::Ended => ENDS,
     };
-    let is_condemned = || thread.microprocess.get().is_some_and(Microprocess::is_condemned);
-    thread.requests.load(Ordering::Acquire) & requests != 0 || is_condemned()
+    let is_kill_pending = || thread.microprocess.get().is_some_and(Microprocess::is_kill_pending);
+    thread.requests.load(Ordering::Acquire) & requests != 0 || is_kill_pending()
 }
 
 impl Caller for LispThread {

@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for GlobalId {
 /// The microprocess of this address space with that id, if it has not ended. Searches all of them.
 #[must_use]
 pub fn find(local: u64) -> Option<Microprocess> {
-    if local == tenure::NOBODY {
+    if local == tenure::NO_ID {
         return None;
     }
     let has_it = |record: &&'static crate::processor::record::Record| {

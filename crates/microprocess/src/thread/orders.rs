@@ -59,7 +59,7 @@ impl Microprocess {
 
     /// Whether it has been [killed](Self::kill) and the kill has not taken effect yet.
     #[must_use]
-    pub fn is_condemned(&self) -> bool {
+    pub fn is_kill_pending(&self) -> bool {
         let record = self.record();
         record.orders.is_killed() && record.id() == self.id()
     }
