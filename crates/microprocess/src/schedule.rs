@@ -171,8 +171,7 @@ impl Section {
 
 /// Unmasks events after a suspension, on the present kernel thread, which may be another one.
 ///
-/// Without a virtual processor to be seen, a claim is pending, and [`attend`] waits for its
-/// outcome.
+/// If no virtual processor is visible, a claim is pending. [`attend`] waits for its outcome.
 #[inline(always)]
 pub(crate) fn resume() {
     let thread = KernelThread::current();
