@@ -5,7 +5,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kyocho_microprocess::control::GlobalId;
+use kyocho_microprocess::GlobalId;
 use kyocho_sys::peer::Peer;
 
 use crate::error::Failure;

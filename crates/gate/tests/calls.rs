@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(clippy::print_stdout, reason = "tells the parent process that this one is ready")]
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -40,7 +40,7 @@ mod method {
     pub(super) const LONG: u32 = 9;
     pub(super) const KILL_ME: u32 = 10;
     pub(super) const VIRTUAL_PROCESSOR: u32 = 11;
-    pub(super) const SLEEP_ALONE: u32 = 12;
+    pub(super) const AWAIT_RELEASE: u32 = 12;
     pub(super) const IS_REAL_TIME: u32 = 13;
     pub(super) const IS_REAL_TIME_AFTER_SLEEP: u32 = 14;
     pub(super) const AWAIT_LEVEL: u32 = 15;
@@ -49,8 +49,10 @@ mod method {
 
 /// Number of calls of `SLEEP` that have begun.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
-/// The same of `SLEEP_ALONE`, which another test uses.
-static BEGUN_ALONE: AtomicUsize = AtomicUsize::new(0);
+/// Number of calls of `AWAIT_RELEASE` that have begun.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+/// Lets one call of `AWAIT_RELEASE` return.
+static RELEASED: AtomicBool = AtomicBool::new(false);
 
 fn number(value: u64) -> Result<Vec<u8>, Failure> {
     Ok(value.to_le_bytes().to_vec())
@@ -85,9 +87,11 @@ fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
             sleep(Duration::from_millis(as_number(call.bytes())));
             Ok(Vec::new())
         }
-        method::SLEEP_ALONE => {
-            BEGUN_ALONE.fetch_add(1, Ordering::SeqCst);
-            sleep(Duration::from_millis(as_number(call.bytes())));
+        method::AWAIT_RELEASE => {
+            HELD.fetch_add(1, Ordering::SeqCst);
+            while !RELEASED.swap(false, Ordering::SeqCst) {
+                sleep(Duration::from_millis(1));
+            }
             Ok(Vec::new())
         }
         method::PANIC => resume_unwind(Box::new("on purpose")),
@@ -304,7 +308,7 @@ fn call_until_inherited(client: &Client, method: u32, request: u64) {
 fn server_inherits_the_class_of_a_real_time_caller() {
     const NAME: &str = "server_inherits_the_class_of_a_real_time_caller";
     under_watchdog(NAME, || {
-        let meeting = Meeting::new("lend");
+        let meeting = Meeting::new("donate");
         let _server = meeting.start("entry_of_the_server_process", "1");
         if let Err(why) = set_class(ThreadId::current(), Class::Fifo(10)) {
             return skip(NAME, &why.to_string());
@@ -442,20 +446,26 @@ fn every_caller_gets_an_error_when_the_server_dies() {
     });
 }
 
-/// A call that times out and one that is killed; after each, another call uses the only credit.
+/// A call that times out and one that is killed. Each is abandoned before the server answers it.
+/// After the answer another call uses the only credit.
 fn abandon_calls(client: &Client) {
     let hasty = client.target(kyocho_gate::ROOT).within(Duration::from_millis(2));
-    let late = hasty.call(method::SLEEP, &30_u64.to_le_bytes());
-    assert_eq!(late.unwrap_err(), Error::TimedOut);
+    let begun = HELD.load(Ordering::SeqCst);
+    // A call that times out before the server has begun it is withdrawn.
+    while HELD.load(Ordering::SeqCst) == begun {
+        let late = hasty.call(method::AWAIT_RELEASE, &[]);
+        assert_eq!(late.unwrap_err(), Error::TimedOut);
+    }
+    RELEASED.store(true, Ordering::SeqCst);
     assert_eq!(client.call(method::ECHO, &[9]).unwrap(), [9]);
-    let begun = BEGUN_ALONE.load(Ordering::SeqCst);
     let other = client.clone();
-    let killed = spawn(move || other.call(method::SLEEP_ALONE, &30_u64.to_le_bytes()));
-    while BEGUN_ALONE.load(Ordering::SeqCst) == begun {
+    let killed = spawn(move || other.call(method::AWAIT_RELEASE, &[]));
+    while HELD.load(Ordering::SeqCst) == begun + 1 {
         sleep(Duration::from_millis(1));
     }
     killed.microprocess().kill().unwrap();
     assert!(killed.join().is_err());
+    RELEASED.store(true, Ordering::SeqCst);
     assert_eq!(client.call(method::ECHO, &[8]).unwrap(), [8]);
 }
 

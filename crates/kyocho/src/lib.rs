@@ -1,7 +1,8 @@
 //! Kyocho (協調, "cooperation"): an operating system at user level, as a library.
 //!
 //! This crate gathers the libraries of the project under one name. A cargo feature of the same
-//! name adds each module; the first three are on by default.
+//! name adds each module; the first three are on by default. So are the features `io`, `net`,
+//! `trace` and `control`, which add the modules of these names to `microprocess`.
 //!
 //! | module | what it is |
 //! |---|---|

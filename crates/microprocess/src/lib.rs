@@ -16,6 +16,21 @@
 //! assert_eq!(sum, 55);
 //! ```
 //!
+//! # Features
+//!
+//! Without features there are threads, locks, channels, [`select!`](select!), sleeping, futures and
+//! [schedulers](scheduler). Each feature adds modules; all are on by default.
+//!
+//! | feature | modules | crates that it builds |
+//! |---|---|---|
+//! | `io` | [`io`], [`process`], [`signals`]: files, pipes, child processes, signals | `io-uring` |
+//! | `net` | [`net`]: sockets; implies `io` | `socket2` |
+//! | `trace` | [`trace`]: timelines; also events for subscribers of `tracing` | `serde`, `serde_json`, `tracing` |
+//! | `control` | [`control`]: snapshots, and orders from other processes; implies `trace` | |
+//!
+//! Without `control` the environment variable `KYOCHO_CONTROL` has no effect, and without `trace`
+//! `KYOCHO_TRACE` has none.
+//!
 //! # The scheme
 //!
 //! ```text
@@ -43,7 +58,7 @@
 //! µs late.
 //!
 //! Priorities hold across the Kyocho processes of one user. These share a file in which each
-//! virtual processor publishes the priority it wants; one that is outranked on its CPU stands aside
+//! virtual processor publishes the priority it wants; one that is outranked on its CPU yields it
 //! (§3.3.1; `space`). The monitor also reports priorities to the host, as far as the host permits
 //! it. That comes later, but takes no time from the holder (`reflection`). The owner of a lock
 //! inherits the priority of its waiters, and a microprocess that of its joiner (`inherit`).
@@ -111,7 +126,10 @@ mod thread;
 mod wait;
 
 pub use calls::future::{FutureHandle, block_on, spawn_future, within};
-pub use calls::{io, net, process, signals};
+#[cfg(feature = "net")]
+pub use calls::net;
+#[cfg(feature = "io")]
+pub use calls::{io, process, signals};
 pub use data::deadline::Deadline;
 pub use data::detection::Detection;
 pub use data::killed::Killed;
@@ -126,12 +144,15 @@ pub use processor::instruments;
 pub use processor::record::{Kind, Reason};
 pub use processor::reflection::Reflection;
 pub use processor::space::{OnUnanswered, Reach};
+#[cfg(feature = "trace")]
 pub use processor::trace;
+#[cfg(feature = "control")]
 pub use runtime::control;
 pub use runtime::{
     Deadlock, Report, Runtime, RuntimeBuilder, Waiting, concurrency, report, run, statistics,
 };
 pub use schedule::bound::bound;
+pub use thread::global_id::{GlobalId, NotAnId};
 pub use thread::local::{LocalKey, OutsideError};
 pub use thread::microprocess::{
     Microprocess, is_stackless, park, park_timeout, sleep, virtual_processor, yield_now,

@@ -4,7 +4,6 @@ pub(crate) mod balance;
 pub(crate) mod bell;
 pub(crate) mod c_library;
 pub(crate) mod code_map;
-pub(crate) mod condemned;
 pub(crate) mod dispatcher;
 pub(crate) mod event;
 pub(crate) mod foreign_locks;
@@ -16,12 +15,17 @@ pub(crate) mod kernel_thread;
 pub(crate) mod orders;
 pub(crate) mod overflow;
 pub(crate) mod pool;
+#[cfg(feature = "io")]
+pub(crate) mod port;
+#[cfg(not(feature = "io"))]
+#[path = "processor/no_port.rs"]
 pub(crate) mod port;
 pub(crate) mod published;
 pub(crate) mod ready;
 pub(crate) mod record;
 pub(crate) mod reflection;
 pub(crate) mod requests;
+pub(crate) mod runaway;
 pub(crate) mod scheduler;
 pub(crate) mod sentinel;
 pub(crate) mod shared;
@@ -29,5 +33,9 @@ pub(crate) mod slot;
 pub(crate) mod space;
 pub(crate) mod spin;
 pub(crate) mod taking;
+#[cfg(feature = "trace")]
 pub mod trace;
+#[cfg(not(feature = "trace"))]
+#[path = "processor/no_trace.rs"]
+pub(crate) mod trace;
 pub(crate) mod vp;

@@ -7,4 +7,4 @@ pub(crate) mod claim;
 pub(crate) mod inbox;
 pub(crate) mod pause;
 pub(crate) mod tenure;
-pub(crate) mod turn;
+pub(crate) mod wait_word;

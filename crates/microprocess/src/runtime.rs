@@ -3,15 +3,16 @@
 use core::fmt;
 use core::panic::AssertUnwindSafe;
 use core::time::Duration;
-use std::ffi::OsStr;
 use std::panic::{catch_unwind, resume_unwind};
-use std::{env, thread};
+use std::thread;
 
 use kyocho_sys::prim::atomic::Ordering;
 
+use self::control::Service;
 use self::deadlock::waiting_in;
 pub use self::deadlock::{Deadlock, Waiting};
 use self::life::{Watchers, install_schedulers, set_slices, start_main, start_threads, stop};
+#[cfg(feature = "io")]
 use crate::calls::io::{Mechanism, mechanism};
 use crate::data::detection::Detection;
 use crate::data::slice::{SLICE_NS, SLICE_NS_MAX, SLICE_NS_MIN};
@@ -33,7 +34,11 @@ use crate::schedule::fork;
 use crate::thread::dispatch;
 use crate::thread::local;
 
+#[cfg(feature = "control")]
 pub mod control;
+#[cfg(not(feature = "control"))]
+#[path = "runtime/no_control.rs"]
+mod control;
 mod deadlock;
 mod debugger;
 mod life;
@@ -44,12 +49,12 @@ pub struct RuntimeBuilder {
     virtual_processors: Option<usize>,
     virtual_processors_max: Option<usize>,
     detection: Detection,
-    aside_max: Option<Duration>,
+    cpu_yield_max: Option<Duration>,
     cpu_percent_max: Option<u32>,
     time_slice: Option<Duration>,
     on_unanswered: OnUnanswered,
     reflection: Reflection,
-    control: Option<bool>,
+    control: Service,
     scheduler: Option<Factory>,
 }
 
@@ -62,6 +67,7 @@ pub struct Report {
     /// How it is noticed that a kernel thread sleeps: never [`Detection::Auto`].
     pub detection: Detection,
     /// How input and output are performed.
+    #[cfg(feature = "io")]
     pub io: Mechanism,
     /// Among which processes priorities hold.
     pub priorities: Reach,
@@ -86,6 +92,7 @@ impl fmt::Display for Report {
         writeln!(f, "virtual processors: {}", self.virtual_processors)?;
         writeln!(f, "sleep in the kernel: {detection}")?;
         writeln!(f, "preemption: by signal, after {slice_ms} ms or for something more urgent")?;
+        #[cfg(feature = "io")]
         writeln!(f, "input and output: {}", self.io)?;
         writeln!(f, "priorities: {}", self.priorities)?;
         write!(f, "the host is told of priorities by: {}", self.reflection)
@@ -124,12 +131,12 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets how long a virtual processor stands aside at a time for a more urgent one of another
+    /// Sets how long a virtual processor yields its CPU at a time to a more urgent one of another
     /// process on the same CPU. Default: 1 s. After that it runs for a time slice (5 ms). Zero: it
-    /// never stands aside.
+    /// never yields it.
     #[must_use]
-    pub fn stand_aside_max(mut self, limit: Duration) -> Self {
-        self.aside_max = Some(limit);
+    pub fn cpu_yield_max(mut self, limit: Duration) -> Self {
+        self.cpu_yield_max = Some(limit);
         self
     }
 
@@ -139,15 +146,6 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn reflection(mut self, reflection: Reflection) -> Self {
         self.reflection = reflection;
-        self
-    }
-
-    /// Sets whether other processes of the user may list, stop, resume and end the microprocesses,
-    /// through a control socket: see [`control`](crate::control). Default: no. The environment
-    /// variable `KYOCHO_CONTROL` overrides this: `1` permits it, `0` forbids it.
-    #[must_use]
-    pub fn control(mut self, served: bool) -> Self {
-        self.control = Some(served);
         self
     }
 
@@ -202,32 +200,22 @@ impl RuntimeBuilder {
     pub fn build(self) -> Runtime {
         let cpus = || thread::available_parallelism().map_or(1, core::num::NonZero::get);
         let virtual_processors = self.virtual_processors.unwrap_or_else(cpus);
-        let aside_max = self.aside_max.unwrap_or(ASIDE_MAX);
-        let control = control_is_wanted(self.control, env::var_os("KYOCHO_CONTROL").as_deref());
+        let cpu_yield_max = self.cpu_yield_max.unwrap_or(CPU_YIELD_MAX);
         let most = self.virtual_processors_max.unwrap_or(0).max(virtual_processors);
         Runtime {
             concurrency: virtual_processors,
             virtual_processors: most,
             detection: detect::settle(self.detection),
             limits: Limits {
-                aside_max_ns: u64::try_from(aside_max.as_nanos()).unwrap_or(u64::MAX),
+                cpu_yield_max_ns: u64::try_from(cpu_yield_max.as_nanos()).unwrap_or(u64::MAX),
                 cpu_percent_max: self.cpu_percent_max,
                 on_unanswered: self.on_unanswered,
             },
             slice_ns: self.time_slice.map_or(SLICE_NS, |slice| slice.as_nanos() as u64),
             reflection: self.reflection,
-            control,
+            control: self.control.settle(),
             scheduler: self.scheduler,
         }
-    }
-}
-
-/// Whether to serve the control socket, as the program and the user of the process want it.
-fn control_is_wanted(program: Option<bool>, user: Option<&OsStr>) -> bool {
-    match user.and_then(OsStr::to_str) {
-        Some("0") => false,
-        Some("1") => true,
-        _ => program == Some(true),
     }
 }
 
@@ -239,8 +227,8 @@ static DISPATCHER: Dispatcher = Dispatcher {
     conclude_abandoned: dispatch::conclude_abandoned,
 };
 
-/// By default, how long a virtual processor stands aside at a time.
-const ASIDE_MAX: Duration = Duration::from_secs(1);
+/// By default, how long a virtual processor yields its CPU at a time.
+const CPU_YIELD_MAX: Duration = Duration::from_secs(1);
 
 /// Virtual processors for one address space, or for a part of it.
 #[derive(Debug, Clone)]
@@ -253,7 +241,7 @@ pub struct Runtime {
     limits: Limits,
     slice_ns: u64,
     reflection: Reflection,
-    control: bool,
+    control: Service,
     scheduler: Option<Factory>,
 }
 
@@ -306,9 +294,9 @@ impl Runtime {
             !fork::is_orphaned(),
             "a process that was forked while a runtime ran cannot start one: call exec first"
         );
-        let (detection, seats) = match self.detection {
-            Detection::Bpf => match detect::take_seats(self.virtual_processors) {
-                Some(seats) => (Detection::Bpf, seats),
+        let (detection, map_entries) = match self.detection {
+            Detection::Bpf => match detect::take_map_entries(self.virtual_processors) {
+                Some(map_entries) => (Detection::Bpf, map_entries),
                 None => (Detection::Sentinel, Vec::new()),
             },
             other => (other, Vec::new()),
@@ -317,9 +305,9 @@ impl Runtime {
         let mut cpus = if pins { detect::allowed_cpus() } else { Vec::new() };
         space::spread(&mut cpus);
         let concurrency = self.concurrency;
-        let (reflection, means) = reflection::settle(self.reflection);
+        let (reflection, permissions) = reflection::settle(self.reflection);
         let limits = self.limits;
-        let options = Options { detection, limits, reflection, means, concurrency };
+        let options = Options { detection, limits, reflection, permissions, concurrency };
         let shared = Shared::take(self.virtual_processors, cpus, options, &DISPATCHER);
         set_slices(shared, self.slice_ns);
         if let Some(factory) = &self.scheduler {
@@ -336,26 +324,21 @@ impl Runtime {
             shared.end(outcome::FINISHED);
         };
         start_main(shared, body);
-        trace::start_if_wanted();
+        trace::begin_run(self.virtual_processors, self.detection);
         debugger::keep();
-        let detected = self.detection;
-        tracing::debug!(virtual_processors = self.virtual_processors, ?detected, "runtime starts");
-        let mut watchers = Watchers::new(seats);
+        let mut watchers = Watchers::new(map_entries);
         if let Err(errno) = start_threads(shared, &mut watchers) {
             stop(shared, watchers);
             shared.keep();
             panic!("no kernel threads to start a runtime: {errno}");
         }
-        let serving = self
-            .control
-            .then(control::serve)
-            .map(|served| served.inspect_err(|error| tracing::warn!(%error, "no control socket")));
-        let how = foreign_locks::without_own_locks(|| shared.await_end());
-        instruments::acquire(shared);
-        drop(serving);
-        tracing::debug!(deadlock = how == outcome::DEADLOCK, "runtime ends");
+        let how = self.control.serve_during(|| {
+            let how = foreign_locks::without_own_locks(|| shared.await_end());
+            instruments::acquire(shared);
+            how
+        });
         let deadlock = (how == outcome::DEADLOCK).then(|| Deadlock { waiting: waiting_in(shared) });
-        trace::write_file();
+        trace::end_run(deadlock.is_some());
         let threads_left = stop(shared, watchers);
         shared.put_back(threads_left);
         deadlock.map_or(Ok(()), Err)
@@ -392,7 +375,7 @@ impl Shared {
     pub(crate) fn statistics(&self) -> Statistics {
         let of_vps = self.vps().iter().map(|vp| vp.counters.read());
         let of_host = detect::observer_of(self).into_iter().flat_map(|observer| {
-            self.vps().iter().map(|vp| observer.counted(vp.seat.load(Ordering::Relaxed)))
+            self.vps().iter().map(|vp| observer.counted(vp.map_entry.load(Ordering::Relaxed)))
         });
         of_vps.chain(of_host).fold(Statistics::default(), |a, b| a + b)
     }
@@ -422,6 +405,7 @@ pub fn report() -> Report {
     Report {
         virtual_processors: shared.vps().len(),
         detection: shared.detection,
+        #[cfg(feature = "io")]
         io: mechanism(),
         priorities: space::reach(),
         reflection: shared.reflection,

@@ -171,7 +171,7 @@ impl Section {
 
 /// Unmasks events after a suspension, on the present kernel thread, which may be another one.
 ///
-/// Without a virtual processor to be seen, a claim is pending, and [`attend`] waits for its outcome.
+/// If no virtual processor is visible, a claim is pending. [`attend`] waits for its outcome.
 #[inline(always)]
 pub(crate) fn resume() {
     let thread = KernelThread::current();
@@ -219,7 +219,7 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
 pub(crate) fn queue_up(thread: &'static KernelThread, record: &'static Record) -> &'static Vp {
     record.post(remote::UNBLOCKED);
     record.home().shared().leave_kernel();
-    let vp = wait_for_turn(thread);
+    let vp = wait_for_vp(thread);
     thread.strand(false);
     thread.has_come_back();
     vp
@@ -256,7 +256,7 @@ fn continue_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Reco
 
 /// Sleeps until the microprocess bound to `thread` gets a virtual processor; for ever if the
 /// runtime stops first.
-pub(crate) fn wait_for_turn(thread: &'static KernelThread) -> &'static Vp {
+pub(crate) fn wait_for_vp(thread: &'static KernelThread) -> &'static Vp {
     loop {
         // A thread that is not in the pool is never dismissed.
         if let Some(vp) = thread.await_vp() {

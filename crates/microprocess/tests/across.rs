@@ -1,4 +1,4 @@
-//! Priorities across processes: a process that is outranked on a CPU stands aside. But none
+//! Priorities across processes: a process that is outranked on a CPU yields it. But none
 //! starves, and none waits for a dead process.
 //!
 //! Each test starts this test program again, as other processes, all on one CPU.
@@ -36,15 +36,15 @@ struct Spinner {
 /// Rounds that take many time slices, some 50 ms. In that time the host lets every process run that
 /// wants to.
 const MUCH: u64 = 10_000_000;
-/// The longest time for which a process stands aside in tests in which it must not starve. Many
+/// The longest time for which a process yields its CPU in tests in which it must not starve. Many
 /// times as long as [`MUCH`] takes, also on a slow and busy machine.
-const ASIDE_MAX_MS: u64 = 1_000;
+const CPU_YIELD_MAX_MS: u64 = 1_000;
 
 /// What a spinner has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counted {
     rounds: u64,
-    aside: u64,
+    yielded: u64,
 }
 
 /// A directory in which the processes of one test meet. One test at a time, since all use the same
@@ -69,10 +69,10 @@ impl Meeting {
         self.path.join("priorities-1")
     }
 
-    fn spinner(&self, level: u8, aside_max_ms: u64) -> Spinner {
+    fn spinner(&self, level: u8, cpu_yield_max_ms: u64) -> Spinner {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "a_spinner", "--nocapture", "--test-threads=1"])
-            .env(ROLE, format!("{level} {aside_max_ms}"))
+            .env(ROLE, format!("{level} {cpu_yield_max_ms}"))
             .env("KYOCHO_DIR", &self.path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -102,7 +102,7 @@ impl Spinner {
             assert!(self.answers.read_line(&mut line).unwrap() > 0, "the spinner has ended");
         }
         let mut numbers = line.split_whitespace().skip(1).map(|word| word.parse().unwrap());
-        Counted { rounds: numbers.next().unwrap(), aside: numbers.next().unwrap() }
+        Counted { rounds: numbers.next().unwrap(), yielded: numbers.next().unwrap() }
     }
 
     fn signal(&self, signal: i32) {
@@ -110,8 +110,8 @@ impl Spinner {
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// Waits until it does nothing while `urgent` does much: then it stands aside.
-    fn await_aside(&mut self, urgent: &mut Self) {
+    /// Waits until it does nothing while `urgent` does much: then it has yielded its CPU.
+    fn await_yield(&mut self, urgent: &mut Self) {
         loop {
             let before = self.counted();
             urgent.await_rounds(MUCH);
@@ -121,9 +121,9 @@ impl Spinner {
         }
     }
 
-    /// Waits until it has stood aside and runs again, which it must to answer.
-    fn await_having_stood_aside(&mut self) {
-        while self.counted().aside == 0 {}
+    /// Waits until it has yielded its CPU and runs again, which it must to answer.
+    fn await_having_yielded(&mut self) {
+        while self.counted().yielded == 0 {}
     }
 
     /// Waits until it has done this many more rounds.
@@ -160,15 +160,16 @@ fn confine() {
 #[test]
 fn a_spinner() {
     static ROUNDS: AtomicU64 = AtomicU64::new(0);
-    static ASIDE: AtomicU64 = AtomicU64::new(0);
+    static YIELDED: AtomicU64 = AtomicU64::new(0);
     let Ok(role) = env::var(ROLE) else { return };
     let mut numbers = role.split_whitespace().map(|word| word.parse::<u64>().unwrap());
-    let (level, aside_max_ms) = (numbers.next().unwrap() as u8, numbers.next().unwrap());
+    let (level, cpu_yield_max_ms) = (numbers.next().unwrap() as u8, numbers.next().unwrap());
     confine();
     std::thread::spawn(|| {
         for _question in std::io::stdin().lines() {
-            let (rounds, aside) = (ROUNDS.load(Ordering::Relaxed), ASIDE.load(Ordering::Relaxed));
-            let answer = writeln!(std::io::stdout(), "\ncounted {rounds} {aside}");
+            let (rounds, yielded) =
+                (ROUNDS.load(Ordering::Relaxed), YIELDED.load(Ordering::Relaxed));
+            let answer = writeln!(std::io::stdout(), "\ncounted {rounds} {yielded}");
             if answer.is_err() {
                 break;
             }
@@ -179,13 +180,13 @@ fn a_spinner() {
     let runtime = Runtime::builder()
         .virtual_processors(1)
         .reflection(Reflection::Off)
-        .stand_aside_max(Duration::from_millis(aside_max_ms))
+        .cpu_yield_max(Duration::from_millis(cpu_yield_max_ms))
         .build();
     let spin = || loop {
         for _ in 0..100_000 {
             ROUNDS.fetch_add(1, Ordering::Relaxed);
         }
-        ASIDE.store(statistics().aside, Ordering::Relaxed);
+        YIELDED.store(statistics().cpu_yields, Ordering::Relaxed);
     };
     let priority = Priority::new(level).unwrap();
     let ended = runtime.run(|| {
@@ -200,15 +201,15 @@ fn a_spinner() {
 const FOR_EVER_MS: u64 = 1_000_000;
 
 #[test]
-fn the_outranked_process_stands_aside_and_the_urgent_one_never_does() {
+fn the_outranked_process_yields_and_the_urgent_one_never_does() {
     let meeting = Meeting::new("outranked");
     under_watchdog("outranked", || {
         let mut urgent = meeting.spinner(40, FOR_EVER_MS);
         let mut other = meeting.spinner(20, FOR_EVER_MS);
-        other.await_aside(&mut urgent);
-        assert_eq!(urgent.counted().aside, 0);
+        other.await_yield(&mut urgent);
+        assert_eq!(urgent.counted().yielded, 0);
         drop(urgent);
-        other.await_having_stood_aside();
+        other.await_having_yielded();
     });
 }
 
@@ -221,7 +222,7 @@ fn equal_processes_share_and_none_yields_its_core() {
         let mut share = || {
             one.await_progress();
             another.await_progress();
-            (one.counted().aside, another.counted().aside)
+            (one.counted().yielded, another.counted().yielded)
         };
         // While they begin, the first microprocess of one runs at the normal level and may outrank
         // the other.
@@ -237,12 +238,12 @@ fn outranked_process_continues_when_the_urgent_one_has_ended() {
     under_watchdog("ended", || {
         let mut urgent = meeting.spinner(40, FOR_EVER_MS);
         let mut other = meeting.spinner(20, FOR_EVER_MS);
-        other.await_aside(&mut urgent);
+        other.await_yield(&mut urgent);
         drop(urgent);
-        other.await_having_stood_aside();
+        other.await_having_yielded();
         // Its entry is free again, and is reused.
         let mut urgent = meeting.spinner(50, FOR_EVER_MS);
-        other.await_aside(&mut urgent);
+        other.await_yield(&mut urgent);
     });
 }
 
@@ -252,13 +253,13 @@ fn a_stopped_process_is_not_waited_for() {
     under_watchdog("stopped", || {
         let mut urgent = meeting.spinner(40, FOR_EVER_MS);
         let mut other = meeting.spinner(20, FOR_EVER_MS);
-        other.await_aside(&mut urgent);
+        other.await_yield(&mut urgent);
         urgent.signal(libc::SIGSTOP);
         other.await_progress();
         urgent.signal(libc::SIGCONT);
         urgent.await_rounds(MUCH);
         drop(urgent);
-        other.await_having_stood_aside();
+        other.await_having_yielded();
     });
 }
 
@@ -267,13 +268,13 @@ fn no_outranked_process_starves() {
     let meeting = Meeting::new("starve");
     under_watchdog("starve", || {
         let mut urgent = meeting.spinner(63, FOR_EVER_MS);
-        let mut other = meeting.spinner(0, ASIDE_MAX_MS);
+        let mut other = meeting.spinner(0, CPU_YIELD_MAX_MS);
         for _ in 0..3 {
-            other.await_aside(&mut urgent);
+            other.await_yield(&mut urgent);
             other.await_progress();
         }
-        other.await_having_stood_aside();
-        assert_eq!(urgent.counted().aside, 0);
+        other.await_having_yielded();
+        assert_eq!(urgent.counted().yielded, 0);
     });
 }
 
@@ -283,7 +284,7 @@ fn shortened_shared_file_ends_no_process() {
     under_watchdog("short", || {
         let (mut one, mut another) =
             (meeting.spinner(20, FOR_EVER_MS), meeting.spinner(40, FOR_EVER_MS));
-        one.await_aside(&mut another);
+        one.await_yield(&mut another);
         let file = fs::OpenOptions::new().write(true).open(meeting.file()).unwrap();
         file.set_len(0).unwrap();
         // Neither outranks the other any more: each counts as alone.
@@ -302,11 +303,11 @@ fn removed_shared_file_is_still_shared_by_processes_that_map_it() {
     under_watchdog("unlinked", || {
         let mut urgent = meeting.spinner(40, FOR_EVER_MS);
         let mut other = meeting.spinner(20, FOR_EVER_MS);
-        other.await_aside(&mut urgent);
+        other.await_yield(&mut urgent);
         fs::remove_file(meeting.file()).unwrap();
-        other.await_aside(&mut urgent);
+        other.await_yield(&mut urgent);
         drop(urgent);
-        other.await_having_stood_aside();
+        other.await_having_yielded();
         meeting.spinner(20, FOR_EVER_MS).await_progress();
     });
 }

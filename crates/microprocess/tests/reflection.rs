@@ -1,6 +1,6 @@
 //! What the host learns of priorities, and what still works when it acts on them. Each test has one
-//! virtual processor on one CPU, where a raised thread delays all others. It runs with each means
-//! that the host permits.
+//! virtual processor on one CPU, where a raised thread delays all others. It runs with each kind of
+//! reflection that the host permits.
 #![expect(unsafe_code, reason = "the tests make raw system calls")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
@@ -29,14 +29,18 @@ const MEANS: [Reflection; 2] = [Reflection::RealTime, Reflection::Nice];
 const URGENT: u8 = 40;
 const LOW: u8 = 3;
 
-/// Runs `body` as a microprocess with each means that the host permits, in a separate process on
-/// one CPU.
-fn under_each_means(test: &'static str, detection: Detection, body: impl Fn(Reflection) + Sync) {
-    let under = |means| {
+/// Runs `body` as a microprocess with each kind of reflection that the host permits, in a separate
+/// process on one CPU.
+fn under_each_reflection(
+    test: &'static str,
+    detection: Detection,
+    body: impl Fn(Reflection) + Sync,
+) {
+    let under = |reflection| {
         let runtime = Runtime::builder().virtual_processors(1).detection(detection);
-        let run = || (report().reflection == means).then(|| body(means));
-        if runtime.reflection(means).build().run(run).unwrap().is_none() {
-            skip(&format!("{test}_{means:?}").to_lowercase(), "not permitted");
+        let run = || (report().reflection == reflection).then(|| body(reflection));
+        if runtime.reflection(reflection).build().run(run).unwrap().is_none() {
+            skip(&format!("{test}_{reflection:?}").to_lowercase(), "not permitted");
         }
     };
     alone(test, || {
@@ -72,8 +76,8 @@ fn await_standing(is_right: impl Fn((Class, i32)) -> bool) {
     }
 }
 
-fn is_raised(means: Reflection, usual: i32) -> impl Fn((Class, i32)) -> bool {
-    move |(class, nice)| match means {
+fn is_raised(reflection: Reflection, usual: i32) -> impl Fn((Class, i32)) -> bool {
+    move |(class, nice)| match reflection {
         Reflection::RealTime => matches!(class, Class::RoundRobin(2..)),
         _ => class == Class::Normal && nice < usual,
     }
@@ -82,11 +86,11 @@ fn is_raised(means: Reflection, usual: i32) -> impl Fn((Class, i32)) -> bool {
 #[test]
 fn the_host_learns_of_a_level_and_of_the_next() {
     let test = "the_host_learns_of_a_level_and_of_the_next";
-    under_each_means(test, Detection::Auto, |means| {
+    under_each_reflection(test, Detection::Auto, |reflection| {
         let usual = standing();
         for _ in 0..3 {
             become_level(URGENT);
-            await_standing(is_raised(means, usual.1));
+            await_standing(is_raised(reflection, usual.1));
             become_level(LOW);
             await_standing(|(class, nice)| class == Class::Normal && nice > usual.1);
             become_level(Priority::NORMAL.level());
@@ -109,11 +113,11 @@ fn of_child() -> (u32, i32) {
 
 #[test]
 fn child_processes_do_not_inherit_it() {
-    under_each_means("child_processes_do_not_inherit_it", Detection::Auto, |means| {
+    under_each_reflection("child_processes_do_not_inherit_it", Detection::Auto, |reflection| {
         let usual = standing();
         let of_usual_child = of_child();
         become_level(URGENT);
-        await_standing(is_raised(means, usual.1));
+        await_standing(is_raised(reflection, usual.1));
         // If it was itself started nicer, its children are normal: the host has one normal value,
         // 0.
         let child = of_child();
@@ -154,10 +158,10 @@ fn sleep_until_a_neighbour_comes() {
 fn sleep_in_the_kernel_is_noticed() {
     let test = "sleep_in_the_kernel_is_noticed";
     for detection in [Detection::Sentinel, Detection::Monitor] {
-        under_each_means(test, detection, |means| {
+        under_each_reflection(test, detection, |reflection| {
             let usual = standing();
             become_level(URGENT);
-            await_standing(is_raised(means, usual.1));
+            await_standing(is_raised(reflection, usual.1));
             sleep_until_a_neighbour_comes();
             become_level(LOW);
             await_standing(|(_, nice)| nice > usual.1);
@@ -169,10 +173,10 @@ fn sleep_in_the_kernel_is_noticed() {
 
 #[test]
 fn loops_without_calls_take_turns() {
-    under_each_means("loops_without_calls_take_turns", Detection::Auto, |means| {
+    under_each_reflection("loops_without_calls_take_turns", Detection::Auto, |reflection| {
         let usual = standing();
         become_level(URGENT);
-        await_standing(is_raised(means, usual.1));
+        await_standing(is_raised(reflection, usual.1));
         let (here, there) = (AtomicBool::new(false), AtomicBool::new(false));
         scope(|scope| {
             let other = || {

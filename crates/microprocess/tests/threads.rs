@@ -10,9 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use kyocho_microprocess::{
-    Builder, Deadline, Detection, Killed, Kind, Microprocess, Priority, Runtime, Stackless, Step,
-    block_on, park, park_timeout, run, sleep, spawn, spawn_future, statistics, yield_now,
+    Builder, Deadline, Detection, Kind, Microprocess, Priority, Runtime, Stackless, Step, park,
+    park_timeout, run, sleep, spawn, statistics, yield_now,
 };
+
+#[path = "threads/futures.rs"]
+mod futures;
+#[path = "threads/runs.rs"]
+mod runs;
 
 fn on_one<T: Send>(main: impl FnOnce() -> T + Send) -> T {
     Runtime::builder().virtual_processors(1).build().run(main).unwrap()
@@ -347,65 +352,6 @@ fn statistics_count_events() {
 }
 
 #[test]
-fn futures_are_waited_for_and_spawned() {
-    use core::task::{Poll, Waker};
-    on_one(|| {
-        // Wakes itself a few times.
-        let mut left = 5;
-        let value = block_on(core::future::poll_fn(move |context| {
-            left -= 1;
-            context.waker().wake_by_ref();
-            if left == 0 { Poll::Ready(7) } else { Poll::Pending }
-        }));
-        assert_eq!(value, 7);
-        // Woken by another microprocess.
-        let shared: Arc<Mutex<(bool, Option<Waker>)>> = Arc::default();
-        let waits = Arc::clone(&shared);
-        let handle = spawn_future(core::future::poll_fn(move |context| {
-            let mut shared = waits.lock().unwrap();
-            shared.1 = Some(context.waker().clone());
-            if shared.0 { Poll::Ready("done") } else { Poll::Pending }
-        }))
-        .unwrap();
-        yield_now();
-        assert!(!handle.is_finished());
-        shared.lock().unwrap().0 = true;
-        shared.lock().unwrap().1.take().unwrap().wake();
-        // One future waits for another.
-        assert_eq!(spawn_future(handle).unwrap().join().unwrap().unwrap(), "done");
-        assert!(
-            spawn_future(async { resume_unwind(Box::new("contained")) }).unwrap().join().is_err()
-        );
-    });
-}
-
-#[test]
-fn a_future_woken_from_outside_is_no_deadlock() {
-    on_one(|| {
-        let mut asked = false;
-        block_on(core::future::poll_fn(move |context| {
-            if core::mem::replace(&mut asked, true) {
-                return core::task::Poll::Ready(());
-            }
-            let waker = context.waker().clone();
-            std::thread::spawn(move || {
-                // Long enough for the runtime to find that it has nothing to do.
-                std::thread::park_timeout(Duration::from_millis(20));
-                waker.wake();
-            });
-            core::task::Poll::Pending
-        }));
-    });
-}
-
-#[test]
-fn future_that_cannot_be_woken_is_a_deadlock() {
-    let deadlock = Runtime::builder().virtual_processors(1).build();
-    let deadlock = deadlock.run(|| block_on(core::future::pending::<()>())).unwrap_err();
-    assert_eq!(deadlock.waiting[0].reason.kind, Kind::Park);
-}
-
-#[test]
 fn runnable_microprocesses_spread_over_idle_virtual_processors() {
     let counted = Runtime::builder().virtual_processors(2).build().run(|| {
         let met = Arc::new(AtomicUsize::new(0));
@@ -435,71 +381,5 @@ fn an_unpark_comes_from_outside() {
         let outside = std::thread::spawn(move || me.unpark());
         park_timeout(Duration::from_secs(60));
         outside.join().unwrap();
-    });
-}
-
-/// Handles of a run are used outside it after another run has reused its slots. An ended
-/// microprocess has its result; one that did not end never will.
-#[test]
-fn handles_answer_for_their_own_microprocess_after_their_run() {
-    const OTHERS: u64 = 300;
-    let (ended, waits, dropped) = on_one(|| {
-        let ended = spawn(|| 5);
-        let [waits, dropped] = [(); 2].map(|()| {
-            spawn(|| {
-                park();
-                6
-            })
-        });
-        while !ended.is_finished() {
-            yield_now();
-        }
-        (ended, waits, dropped)
-    });
-    let sum_of_others = || -> u64 {
-        let others: Vec<_> = (0..OTHERS).map(|number| spawn(move || number)).collect();
-        others.into_iter().map(|other| other.join().unwrap()).sum()
-    };
-    let (sum, kept) = on_one(|| {
-        let sum = sum_of_others();
-        let kept: Vec<_> = (0..OTHERS).map(|_| spawn(|| 7)).collect();
-        while !kept.iter().all(|other| other.is_finished()) {
-            yield_now();
-        }
-        (sum, kept)
-    });
-    assert_eq!(sum, OTHERS * (OTHERS - 1) / 2);
-    assert!(ended.is_finished() && waits.is_finished());
-    assert_eq!(ended.join().unwrap(), 5);
-    assert!(waits.join().unwrap_err().is::<Killed>());
-    drop(dropped);
-    assert!(kept.into_iter().all(|other| other.join().unwrap() == 7));
-    assert_eq!(on_one(sum_of_others), OTHERS * (OTHERS - 1) / 2);
-}
-
-/// The end of a run does not affect what other runs do with the slots meanwhile.
-#[test]
-fn concurrent_runs_do_not_affect_each_other() {
-    const WORKERS: u64 = 40;
-    let short_run = || {
-        let sum = on_one(|| {
-            // Never joined, and no longer there when the next run reuses the slots.
-            (0..WORKERS / 2).for_each(|_| drop(spawn(park)));
-            let workers: Vec<_> = (0..WORKERS)
-                .map(|number| {
-                    spawn(move || {
-                        yield_now();
-                        number
-                    })
-                })
-                .collect();
-            workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>()
-        });
-        assert_eq!(sum, WORKERS * (WORKERS - 1) / 2);
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| (0..100).for_each(|_| short_run()));
-        }
     });
 }

@@ -157,7 +157,7 @@ impl Worker {
         self.serving = false;
         state::answer(&frame.state, self.answered);
         self.connection.client.ring(frame.client_bell());
-        bell::repay();
+        bell::end_donations();
     }
 }
 

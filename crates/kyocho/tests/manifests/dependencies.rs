@@ -19,8 +19,13 @@ const COMMAND_ONLY: [&str; 10] = [
 
 /// The names of all crates that are built with this one when a program chooses `features`.
 fn tree(features: &str) -> BTreeSet<String> {
+    tree_of("kyocho", features)
+}
+
+/// The names of all crates that are built with `package` when a program chooses `features`.
+fn tree_of(package: &str, features: &str) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["tree", "--offline", "--locked", "-p", "kyocho", "--edges", "normal,build"]);
+    cargo.args(["tree", "--offline", "--locked", "-p", package, "--edges", "normal,build"]);
     cargo.args(["--prefix", "none", "--format", "{p}"]).args(["--no-default-features"]);
     cargo.args(["--features", features]).current_dir(env!("CARGO_MANIFEST_DIR"));
     let output = cargo.output().expect("cargo starts");
@@ -57,7 +62,40 @@ fn a_user_of_threads_gates_and_locks_builds_no_other_module() {
 
 #[test]
 fn a_user_of_threads_builds_no_gates() {
-    assert_none(&tree("microprocess"), &["kyocho-gate", "kyocho-gate-macros", "postcard"]);
+    assert_none(&tree("control,net"), &["kyocho-gate", "kyocho-gate-macros", "postcard"]);
+}
+
+/// Libraries that only features of the crate `kyocho-microprocess` need, by feature.
+const OF_FEATURES: [(&str, &[&str]); 4] = [
+    ("io", &["io-uring"]),
+    ("net", &["io-uring", "socket2"]),
+    ("trace", &["serde", "serde_json", "tracing"]),
+    ("control", &["serde", "serde_json", "tracing"]),
+];
+
+#[test]
+fn a_user_of_threads_builds_what_the_chosen_features_need() {
+    let own = ["kyocho-arch", "kyocho-microprocess", "kyocho-sys", "kyocho-tst", "libc"];
+    let none = tree_of("kyocho-microprocess", "");
+    assert_eq!(none, own.map(str::to_owned).into(), "without features");
+    for (feature, libraries) in OF_FEATURES {
+        let chosen = tree_of("kyocho-microprocess", feature);
+        let all: BTreeSet<_> = OF_FEATURES.iter().flat_map(|(_, libraries)| *libraries).collect();
+        for library in all {
+            let needed = libraries.contains(library);
+            assert_eq!(chosen.contains(*library), needed, "{library} with feature {feature}");
+        }
+    }
+}
+
+#[test]
+fn the_library_passes_the_features_of_threads_on() {
+    for (feature, libraries) in [("microprocess", &[][..])].into_iter().chain(OF_FEATURES) {
+        let expected = tree_of("kyocho-microprocess", feature.trim_start_matches("microprocess"));
+        let mut chosen = tree(feature);
+        assert!(chosen.remove("kyocho"), "the tree is this crate's");
+        assert_eq!(chosen, expected, "with feature {feature}, which needs {libraries:?}");
+    }
 }
 
 #[test]

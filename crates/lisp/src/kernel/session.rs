@@ -342,7 +342,7 @@ impl LispSession {
     pub(crate) fn report_deadlock(&self, kernel: &Kernel, caller: &LispThread) {
         let is_to_run = |thread: &LispThread| {
             let hears = |it: &Microprocess| thread.id != caller.id && it.is_being_killed();
-            thread.microprocess.get().is_some_and(|it| it.is_condemned() || hears(it))
+            thread.microprocess.get().is_some_and(|it| it.is_kill_pending() || hears(it))
         };
         if !self.threads(kernel).any(|thread| is_to_run(&thread)) {
             self.ask_main(REQUEST_DEADLOCK);

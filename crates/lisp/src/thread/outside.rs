@@ -68,8 +68,8 @@ fn must_give_up(thread: &LispThread, until: Until) -> bool {
         Until::Stopped => STOPS,
         Until::Ended => ENDS,
     };
-    let is_condemned = || thread.microprocess.get().is_some_and(Microprocess::is_condemned);
-    thread.requests.load(Ordering::Acquire) & requests != 0 || is_condemned()
+    let is_kill_pending = || thread.microprocess.get().is_some_and(Microprocess::is_kill_pending);
+    thread.requests.load(Ordering::Acquire) & requests != 0 || is_kill_pending()
 }
 
 impl Caller for LispThread {

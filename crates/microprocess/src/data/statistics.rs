@@ -1,7 +1,6 @@
 //! Event counts of virtual processors.
 
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
-use serde::{Deserialize, Serialize};
 
 /// A count that one kernel thread at a time increments, and that any thread may read.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ pub(crate) struct Counters {
     pub(crate) travels: Counter,
     pub(crate) completed: Counter,
     pub(crate) timers: Counter,
-    pub(crate) aside: Counter,
+    pub(crate) cpu_yields: Counter,
     /// How often the attention word was served. Only the watchdog reads this.
     pub(crate) served: Counter,
 }
@@ -65,7 +64,7 @@ impl Counters {
             travels: Counter::new(),
             completed: Counter::new(),
             timers: Counter::new(),
-            aside: Counter::new(),
+            cpu_yields: Counter::new(),
             served: Counter::new(),
         }
     }
@@ -73,11 +72,11 @@ impl Counters {
     /// Counts from 0 again.
     pub(crate) fn reset(&self) {
         let Self { switches, spawned, ended, blocked, unblocked, resumed, preempted, .. } = self;
-        let Self { shared, gathered, travels, completed, timers, aside, served, .. } = self;
+        let Self { shared, gathered, travels, completed, timers, cpu_yields, served, .. } = self;
         for counter in [switches, spawned, ended, blocked, unblocked, resumed, preempted] {
             counter.reset();
         }
-        for counter in [shared, gathered, travels, completed, timers, aside, served] {
+        for counter in [shared, gathered, travels, completed, timers, cpu_yields, served] {
             counter.reset();
         }
     }
@@ -97,14 +96,15 @@ impl Counters {
             travels: self.travels.get(),
             completed: self.completed.get(),
             timers: self.timers.get(),
-            aside: self.aside.get(),
+            cpu_yields: self.cpu_yields.get(),
             ..Statistics::default()
         }
     }
 }
 
 /// Counts of events since the runtime started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "control", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Statistics {
     /// Switches to a microprocess on a virtual processor.
@@ -132,8 +132,8 @@ pub struct Statistics {
     pub completed: u64,
     /// Timers that expired, of a sleep or of a wait with a time limit.
     pub timers: u64,
-    /// How often a virtual processor stood aside for a more urgent one of another process.
-    pub aside: u64,
+    /// How often a virtual processor yielded its CPU to a more urgent one of another process.
+    pub cpu_yields: u64,
     /// Preempted by the host, which took the CPU from a kernel thread that held a virtual
     /// processor. Only [`Detection::Bpf`] counts these.
     ///
@@ -160,7 +160,7 @@ impl core::ops::Add for Statistics {
             travels: self.travels + other.travels,
             completed: self.completed + other.completed,
             timers: self.timers + other.timers,
-            aside: self.aside + other.aside,
+            cpu_yields: self.cpu_yields + other.cpu_yields,
             host_preempted: self.host_preempted + other.host_preempted,
             host_resumed: self.host_resumed + other.host_resumed,
         }

@@ -4,8 +4,8 @@
 //!   word 0   number of changes << 2 | RUNNING, WAITING or ASLEEP
 //!        1   address of the thread's record, written by the runtime: there the program reads whether events are masked
 //!        2   program counter in user mode when the thread fell asleep as a holder with events unmasked; else 0
-//!        3   1 + seat number of the virtual processor that the thread held when the host took its CPU; else 0
-//!        4   of a sentinel, written by the runtime: 1 + seat number of its virtual processor; else 0
+//!        3   1 + number of the map entry of the virtual processor that the thread held when the host took its CPU; else 0
+//!        4   of a sentinel, written by the runtime: 1 + number of the map entry of its virtual processor; else 0
 //!        5   stack pointer in user mode when the thread fell asleep, if word 2 is not 0
 //! ```
 //!
@@ -56,9 +56,10 @@ impl View {
         self.0[RECORD as usize / size_of::<u64>()].store(record, Ordering::SeqCst);
     }
 
-    /// Marks the view as that of the sentinel of the virtual processor with seat number `seat`.
-    pub(crate) fn guard(&self, seat: u32) {
-        self.0[GUARDS as usize / size_of::<u64>()].store(u64::from(seat) + 1, Ordering::SeqCst);
+    /// Marks the view as that of the sentinel of the virtual processor with that map entry.
+    pub(crate) fn guard(&self, map_entry: u32) {
+        self.0[GUARDS as usize / size_of::<u64>()]
+            .store(u64::from(map_entry) + 1, Ordering::SeqCst);
     }
 
     /// Whether the view describes a thread, so that the BPF program writes to it.

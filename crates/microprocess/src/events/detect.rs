@@ -22,7 +22,7 @@ mod program;
 mod watcher;
 
 pub(crate) use observer::Observer;
-pub(crate) use watcher::{Seat, guard, watch};
+pub(crate) use watcher::{MapEntry, guard, watch};
 
 use kyocho_sys::scheduling::{affinity, current_cpu};
 use kyocho_sys::task::{SystemCallReader, ThreadId};
@@ -73,26 +73,26 @@ pub(crate) fn leave(thread: &'static KernelThread, shared: &'static Shared) {
     observer_of(shared).inspect(|observer| observer.delist(thread));
 }
 
-/// Seats for the watchers of `count` virtual processors; `None` if the host does not permit so
-/// many.
-pub(crate) fn take_seats(count: usize) -> Option<Vec<&'static Seat>> {
+/// Map entries for the watchers of `count` virtual processors; `None` if the host does not permit
+/// so many.
+pub(crate) fn take_map_entries(count: usize) -> Option<Vec<&'static MapEntry>> {
     let observer = Observer::get().ok()?;
-    let mut seats = Vec::new();
+    let mut map_entries = Vec::new();
     for _ in 0..count {
-        match observer.seat() {
-            Ok(seat) => seats.push(seat),
+        match observer.map_entry() {
+            Ok(map_entry) => map_entries.push(map_entry),
             Err(_) => {
-                give_back(seats);
+                give_back(map_entries);
                 return None;
             }
         }
     }
-    Some(seats)
+    Some(map_entries)
 }
 
-/// Returns seats for use by the next runtime.
-pub(crate) fn give_back(seats: Vec<&'static Seat>) {
+/// Returns map entries for use by the next runtime.
+pub(crate) fn give_back(map_entries: Vec<&'static MapEntry>) {
     if let Some(observer) = Observer::made() {
-        seats.into_iter().for_each(|seat| observer.give_back(seat));
+        map_entries.into_iter().for_each(|map_entry| observer.give_back(map_entry));
     }
 }

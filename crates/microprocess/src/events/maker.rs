@@ -59,7 +59,7 @@ pub(crate) fn make_room(detection: Detection) -> Option<JoinHandle<()>> {
 pub(crate) fn run(shared: &'static Shared) {
     let maker = &shared.maker;
     maker.tid.store(ThreadId::current().number(), Ordering::Release);
-    step_aside(shared);
+    avoid_virtual_processors(shared);
     make(shared);
     let (mut trim_ns, mut join_ns) = (None, None);
     loop {
@@ -88,7 +88,7 @@ pub(crate) fn run(shared: &'static Shared) {
 
 /// Keeps the calling thread, and those that it will start, off the CPUs of virtual processors, if
 /// there are others. The start of a thread takes as long as ten hand-overs.
-fn step_aside(shared: &'static Shared) {
+fn avoid_virtual_processors(shared: &'static Shared) {
     let Ok(mut others) = affinity(ThreadId::current()) else { return };
     shared.vps().iter().filter(|vp| vp.cpu() != ANY_CPU).for_each(|vp| others.remove(vp.cpu()));
     if others.iter().next().is_some() {

@@ -155,7 +155,8 @@ impl Watch {
         take_for_reserve(vp)
     }
 
-    /// When to look at the holder again, which was found asleep or not; `longest_ns` bounds the time between.
+    /// When to look at the holder again, which was found asleep or not; `longest_ns` bounds the
+    /// time between.
     fn next_look(&mut self, found_asleep: bool, longest_ns: u64) -> u64 {
         self.look_ns = if found_asleep { LOOK_MIN_NS } else { self.look_ns.max(LOOK_MIN_NS) * 2 };
         self.look_ns = self.look_ns.min(longest_ns);
@@ -253,7 +254,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         vp.alert(attention::TIMERS);
     }
     let states = attention::IDLE
-        | attention::ASIDE
+        | attention::CPU_YIELDED
         | attention::CLAIMED
         | attention::ORDERS
         | attention::SHARE
@@ -309,8 +310,8 @@ fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) ->
     ignored_until_ns.min(again_ns.unwrap_or(NEVER_NS))
 }
 
-/// Sets the timer bit for a holder that stands aside; an idle one wakes by itself. Returns when to
-/// come back.
+/// Sets the timer bit for a holder that has yielded its CPU; an idle one wakes by itself. Returns
+/// when to come back.
 fn await_timers(vp: &'static Vp, now_ns: u64) -> u64 {
     let deadline_ns =
         if vp.is_idle() { NEVER_NS } else { vp.next_deadline_ns.load(Ordering::SeqCst) };

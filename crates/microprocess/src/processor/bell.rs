@@ -12,21 +12,22 @@
 //! another process needs no separate thread to receive it: it reaches the kernel thread that will
 //! serve it.
 //!
-//! Each process has two pages. In the first it *shows* the state of its virtual processors: awake
-//! or parked, on which CPU, held by which kernel thread. No other process can write there. The
-//! second one is *open* to the processes that received its descriptor. There they *ring*, by
-//! incrementing counters that parked holders sleep on, and *lend* a holder their scheduling class.
+//! Each process has two pages. In the *state page* it publishes the state of its virtual
+//! processors: awake or parked, on which CPU, held by which kernel thread. No other process can
+//! write there. The *ring page* may be written by the processes that received its descriptor. There
+//! they *ring*, by incrementing counters that parked holders sleep on, and *donate* their
+//! scheduling class to a holder.
 //!
 //! **Invariant:** no wake is lost. The waker changes the word before it checks whether the bell's
-//! owner is parked. The owner shows that it is parked before it reads the words for the last time,
-//! and sleeps only if the counter has not changed. All these accesses are sequentially consistent.
-//! A process that overwrites the counters can delay a wake by `LOOK_AGAIN_NS`, no more.
+//! owner is parked. The owner publishes that it is parked before it reads the words for the last
+//! time, and sleeps only if the counter has not changed. All these accesses are sequentially
+//! consistent. A process that overwrites the counters can delay a wake by `LOOK_AGAIN_NS`, no more.
 //!
 //! **Invariant:** an awaited word is alive while it is linked. The waiter unlinks it before the
 //! wait returns, however the wait ends.
 //!
 //! Source: Paper 1, §4: the server's state is kept where the caller finds it. In the paper that is
-//! the kernel, here it is the shown page.
+//! the kernel, here it is the state page.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -40,7 +41,7 @@ use crate::processor::kernel_thread::KernelThread;
 use crate::processor::vp::Masked;
 
 mod awaited;
-mod lend;
+mod donate;
 mod pages;
 mod rest;
 mod ring;
@@ -66,11 +67,11 @@ impl Peer {
     ///
     /// # Errors
     /// The descriptors are not of such pages, or the host gives no memory.
-    pub fn receive(shown: OwnedFd, open: OwnedFd, process: u32) -> io::Result<Self> {
-        Ok(Self(PeerPages::receive(shown, open, process)?))
+    pub fn receive(state_page: OwnedFd, ring_page: OwnedFd, process: u32) -> io::Result<Self> {
+        Ok(Self(PeerPages::receive(state_page, ring_page, process)?))
     }
 
-    /// The state of the virtual processor behind `bell`, as its owner shows it. A number that
+    /// The state of the virtual processor behind `bell`, as its owner publishes it. A number that
     /// cannot be a bell is [`Standing::Absent`].
     #[must_use]
     pub fn standing(&self, bell: u32) -> Standing {
@@ -84,8 +85,8 @@ impl Peer {
     }
 }
 
-/// The two descriptors with which another process can ring the bells of this one: the shown page
-/// and the open page.
+/// The two descriptors with which another process can ring the bells of this one: the state page
+/// and the ring page.
 ///
 /// # Errors
 /// The host gives no memory or no descriptors.
@@ -153,7 +154,7 @@ impl Bell {
             NO_BELL => {
                 let number = pages.take()?;
                 self.number.store(number, Ordering::Release);
-                pages.show_holder(number, KernelThread::current().id());
+                pages.publish_holder(number, KernelThread::current().id());
                 Some(number)
             }
             number => Some(number),
@@ -162,17 +163,17 @@ impl Bell {
 
     /// The pages and the bell's number, if a microprocess has ever waited here.
     #[inline]
-    fn shown_at(&self) -> Option<(&'static BellPages, u32)> {
+    fn pages_and_number(&self) -> Option<(&'static BellPages, u32)> {
         match self.number.load(Ordering::Acquire) {
             NO_BELL => None,
             number => Some((pages().ok()?, number)),
         }
     }
 
-    /// Shows which kernel thread holds the virtual processor.
-    pub(crate) fn show_holder(&self, holder: Option<ThreadId>) {
-        if let Some((pages, number)) = self.shown_at() {
-            pages.show_holder(number, holder);
+    /// Publishes which kernel thread holds the virtual processor.
+    pub(crate) fn publish_holder(&self, holder: Option<ThreadId>) {
+        if let Some((pages, number)) = self.pages_and_number() {
+            pages.publish_holder(number, holder);
         }
     }
 
@@ -199,7 +200,7 @@ impl Bell {
     /// Removes the bell when its virtual processor has stopped.
     pub(crate) fn take_down(&self) {
         self.awaiting.forget();
-        if let Some((pages, number)) = self.shown_at() {
+        if let Some((pages, number)) = self.pages_and_number() {
             self.number.store(NO_BELL, Ordering::Release);
             pages.put(number);
         }

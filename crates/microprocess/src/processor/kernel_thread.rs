@@ -6,7 +6,7 @@
 //! waits in [`KernelThread::await_vp`].
 //!
 //! How a virtual processor is lost: [`claim`](crate::protocol::claim). How a thread waits:
-//! [`turn`](crate::protocol::turn). How a thread begins and ends: `life`.
+//! [`wait_word`](crate::protocol::wait_word). How a thread begins and ends: `life`.
 #![expect(unsafe_code, reason = "follows the kernel thread's word")]
 
 use core::cell::Cell;
@@ -20,17 +20,19 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Orde
 use kyocho_sys::task::{SystemCallReader, ThreadId};
 
 use crate::data::view::ViewWords;
-use crate::processor::condemned::Strikes;
 use crate::processor::event::Registers;
 use crate::processor::kernel_stack::KernelStack;
 use crate::processor::record::Record;
-use crate::processor::reflection::Told;
+use crate::processor::reflection::HostLevel;
+use crate::processor::runaway::SameDepth;
 use crate::processor::spin;
 use crate::processor::taking;
 use crate::processor::vp::Vp;
 use crate::protocol::claim::Hold;
-use crate::protocol::turn::Turn;
+use crate::protocol::wait_word::WaitWord;
 
+#[cfg(feature = "io")]
+mod child_process;
 mod cpus;
 mod life;
 mod observed;
@@ -47,7 +49,7 @@ pub(crate) const ANY_CPU: usize = usize::MAX;
 #[repr(C, align(64))]
 pub(crate) struct KernelThread {
     hold: Hold<Vp>,
-    turn: Turn,
+    wait_word: WaitWord,
     /// Where the dispatching loop continues.
     pub(crate) base: Cell<Context>,
     /// The microprocess that it runs, or that is bound to it. Kept when the virtual processor is
@@ -72,7 +74,7 @@ pub(crate) struct KernelThread {
     /// The CPU it is pinned to, or [`ANY_CPU`].
     cpu: Cell<usize>,
     /// The priority that the host was last informed of.
-    pub(crate) told: Told,
+    pub(crate) host_level: HostLevel,
     /// The thread carries a microprocess without a virtual processor, or will never receive a
     /// virtual processor again.
     stranded: AtomicU32,
@@ -84,7 +86,7 @@ pub(crate) struct KernelThread {
     /// The stacks of the thread, from before it begins until it has ended.
     stacks: Cell<Option<KernelStack>>,
     /// Where the thread was interrupted recently.
-    pub(crate) strikes: Cell<Strikes>,
+    pub(crate) same_depth: Cell<SameDepth>,
     /// How often in a row its preemption was postponed because the thread ran in the C library.
     pub(crate) put_offs: Cell<u32>,
     /// The virtual processor that a sentinel asked this thread to take; null otherwise.
@@ -120,7 +122,7 @@ impl KernelThread {
     pub(crate) const fn new(vp: *mut Vp) -> Self {
         Self {
             hold: Hold::new(vp),
-            turn: Turn::new(),
+            wait_word: WaitWord::new(),
             base: Cell::new(Context::NULL),
             running: Cell::new(None),
             registers: Cell::new(Registers { instruction: 0, stack: 0 }),
@@ -131,13 +133,13 @@ impl KernelThread {
             is_exact: Cell::new(false),
             roams: AtomicBool::new(false),
             cpu: Cell::new(ANY_CPU),
-            told: Told::new(),
+            host_level: HostLevel::new(),
             stranded: AtomicU32::new(0),
             called: AtomicBool::new(false),
             ended: AtomicU32::new(0),
             beginning: Cell::new(None),
             stacks: Cell::new(None),
-            strikes: Cell::new(Strikes::NONE),
+            same_depth: Cell::new(SameDepth::NONE),
             put_offs: Cell::new(0),
             nominated: AtomicPtr::new(ptr::null_mut()),
             stands_in: Cell::new(false),
@@ -293,19 +295,20 @@ impl KernelThread {
         unsafe { set_current_vp(ptr::null_mut()) };
     }
 
-    /// Passes `vp`, which the calling thread holds, to `heir`, which waits for a virtual processor.
-    pub(crate) fn pass(&self, vp: &'static Vp, heir: &'static Self) {
+    /// Passes `vp`, which the calling thread holds, to `successor`, which waits for a virtual
+    /// processor.
+    pub(crate) fn pass(&self, vp: &'static Vp, successor: &'static Self) {
         self.let_go(vp);
-        heir.give(vp);
+        successor.give(vp);
     }
 
     /// Gives `vp`, which no thread holds, to this thread, which waits for a virtual processor.
     pub(crate) fn give(&'static self, vp: &'static Vp) {
         self.pin(vp.cpu());
         self.follow(vp);
-        self.show(vp);
+        self.publish(vp);
         self.hold.set(vp);
-        self.turn.run();
+        self.wait_word.run();
     }
 
     /// Gives `vp`, which no thread holds, to this thread, which was taken from its pool as the
@@ -327,7 +330,7 @@ impl KernelThread {
         self.pin(vp.cpu());
         self.follow(vp);
         self.nominated.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
-        self.turn.run();
+        self.wait_word.run();
     }
 
     /// Takes the virtual processor for which this thread, the caller, was nominated; `None` if it
@@ -345,40 +348,41 @@ impl KernelThread {
     /// Holds `vp`, which no thread holds. Call as this thread, with events masked.
     pub(crate) fn hold(&'static self, vp: &'static Vp) {
         self.follow(vp);
-        self.show(vp);
+        self.publish(vp);
         self.hold.set(vp);
         // SAFETY: no other thread holds it.
         unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
     }
 
     /// Publishes that this thread holds `vp` from now on.
-    fn show(&self, vp: &Vp) {
+    fn publish(&self, vp: &Vp) {
         vp.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
-        vp.bell.show_holder(self.id());
+        vp.bell.publish_holder(self.id());
     }
 
     /// Makes the host schedule this thread as it did the last holder of `vp`.
     fn follow(&self, vp: &Vp) {
-        if let Some(means) = vp.shared().means {
-            self.told.tell(self.id(), vp.reflected.level(), means);
+        if let Some(permissions) = vp.shared().permissions {
+            self.host_level.inform(self.id(), vp.reflected.level(), permissions);
         }
     }
 
     /// Ends the thread's idling. Harmless if it comes too late: a thread that waits for a virtual
     /// processor checks whether it has one.
     pub(crate) fn rouse(&self) {
-        self.turn.rouse();
+        self.wait_word.rouse();
     }
 
     /// Makes a thread that waits for a virtual processor exit instead.
     pub(crate) fn dismiss(&self) {
-        self.turn.exit();
+        self.wait_word.exit();
     }
 
     /// Sleeps until the thread receives a virtual processor; returns `None` if it is to exit.
     pub(crate) fn await_vp(&'static self) -> Option<&'static Vp> {
         // Acquires what the giving thread did, even if an earlier `rouse` caused the check.
-        let vp = self.turn.wait(|| self.settle_claim().or_else(|| self.accept_nomination()))?;
+        let vp =
+            self.wait_word.wait(|| self.settle_claim().or_else(|| self.accept_nomination()))?;
         // SAFETY: `give` made this thread the only holder.
         unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
         Some(vp)
@@ -386,7 +390,7 @@ impl KernelThread {
 
     /// Sleeps until [`rouse`](Self::rouse) or `deadline_ns`; returns whether it was roused.
     pub(crate) fn idle(&self, deadline_ns: Option<u64>) -> bool {
-        self.turn.idle(deadline_ns)
+        self.wait_word.idle(deadline_ns)
     }
 
     /// Masks events on the calling thread; returns whether they were unmasked.

@@ -23,7 +23,7 @@
 //! * The first real-time holder makes monitor and maker real-time above all others. Otherwise the
 //!   holder could wait for them while they wait for its CPU.
 //!
-//! The best permitted means is chosen at the first start in the process: real time (with nice
+//! The best permitted kind is chosen at the first start in the process: real time (with nice
 //! values below the normal level), otherwise nice values, otherwise none. A runtime that is started
 //! by a thread outside the time-sharing class keeps that thread's class. `sched_ext` is not used:
 //! it needs a scheduler that root loads for the whole machine.
@@ -50,18 +50,18 @@ use crate::processor::space::NOTHING;
 use crate::processor::vp::Vp;
 use crate::protocol::pause::RAISED;
 
-mod means;
-mod told;
+mod host_level;
+mod permissions;
 
-pub(crate) use means::Means;
-use means::{NICE_HIGHEST, NICE_LOWEST, REAL_TIME_MAX, REAL_TIME_MIN};
-pub(crate) use told::Told;
+pub(crate) use host_level::HostLevel;
+pub(crate) use permissions::Permissions;
+use permissions::{NICE_HIGHEST, NICE_LOWEST, REAL_TIME_MAX, REAL_TIME_MIN};
 
 /// How the host is informed which microprocesses are urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Reflection {
-    /// By the best permitted means.
+    /// By the best of the following that is permitted.
     #[default]
     Auto,
     /// Levels above [`Priority::NORMAL`] by real-time classes (`SCHED_RR`), those below by nice
@@ -77,14 +77,14 @@ pub enum Reflection {
 
 impl fmt::Display for Reflection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let means = match self {
+        let text = match self {
             Self::RealTime => "real-time classes above normal, nice values below",
             Self::Nice => "nice values",
             Self::Auto | Self::Off => {
                 "none permitted, or none wanted (CAP_SYS_NICE, RLIMIT_RTPRIO, RLIMIT_NICE)"
             }
         };
-        f.write_str(means)?;
+        f.write_str(text)?;
         if Path::new("/sys/kernel/sched_ext").exists() {
             f.write_str("; sched_ext, which this kernel has, is not made use of")?;
         }
@@ -92,37 +92,38 @@ impl fmt::Display for Reflection {
     }
 }
 
-/// What the host permits of what is `wanted`, and by which means. For a runtime that the calling
-/// thread starts, whose threads inherit the class of that thread.
-pub(crate) fn settle(wanted: Reflection) -> (Reflection, Option<Means>) {
+/// The kind of reflection closest to `wanted` that the host permits, and what it permits. For a
+/// runtime that the calling thread starts, whose threads inherit the class of that thread.
+pub(crate) fn settle(wanted: Reflection) -> (Reflection, Option<Permissions>) {
     let is_usual = class(ThreadId::current()) == Ok(Some(Class::Normal));
     let Some(all) = (is_usual && wanted != Reflection::Off).then(permitted).flatten() else {
         return (Reflection::Off, None);
     };
-    let means = if wanted == Reflection::Nice { Means { real_time_max: 0, ..all } } else { all };
-    let settled = match means {
-        _ if !means.is_any() => return (Reflection::Off, None),
-        Means { real_time_max: 0, .. } => Reflection::Nice,
+    let permissions =
+        if wanted == Reflection::Nice { Permissions { real_time_max: 0, ..all } } else { all };
+    let settled = match permissions {
+        _ if !permissions.is_any() => return (Reflection::Off, None),
+        Permissions { real_time_max: 0, .. } => Reflection::Nice,
         _ => Reflection::RealTime,
     };
-    (settled, Some(means))
+    (settled, Some(permissions))
 }
 
 /// Everything that is permitted, once [`permitted`] was called.
-static PERMITTED: OnceLock<Option<Means>> = OnceLock::new();
+static PERMITTED: OnceLock<Option<Permissions>> = OnceLock::new();
 
 /// Everything that is permitted. Tried out once in the life of the process, on a thread that ends
 /// afterwards, since some changes cannot be undone.
-fn permitted() -> Option<Means> {
+fn permitted() -> Option<Permissions> {
     *PERMITTED.get_or_init(|| {
         const STACK_BYTES: usize = 64 << 10;
-        // If the thread cannot be made, the means are taken as refused.
+        // If the thread cannot be made, everything counts as refused.
         start("permissions", STACK_BYTES, try_out).ok()?.join().ok()?
     })
 }
 
 /// Raises and lowers the calling thread, to see what is permitted.
-fn try_out() -> Option<Means> {
+fn try_out() -> Option<Permissions> {
     let me = ThreadId::current();
     if class(me) != Ok(Some(Class::Normal)) {
         return None;
@@ -140,13 +141,13 @@ fn try_out() -> Option<Means> {
     // Becoming nicer is always permitted, going back is not.
     let returns = may(Class::Normal, NICE_HIGHEST) && may(Class::Normal, own);
     let nice_max = if returns { NICE_HIGHEST } else { own };
-    Some(Means { real_time_max, nice: own, nice_min, nice_max })
+    Some(Permissions { real_time_max, nice: own, nice_min, nice_max })
 }
 
 /// What the monitor records about one virtual processor.
 #[derive(Debug)]
 pub(crate) struct Reflected {
-    /// The level that the host is told for the holders.
+    /// The level that the host is to know for the holders.
     level: AtomicU8,
     /// The highest level announced that the holder may not have noticed yet.
     announced: AtomicU8,
@@ -164,7 +165,7 @@ impl Reflected {
         self.announced.store(0, Ordering::Relaxed);
     }
 
-    /// What holders are told.
+    /// The level that the host is to know for the holders.
     pub(crate) fn level(&self) -> u8 {
         self.level.load(Ordering::Relaxed)
     }
@@ -199,21 +200,21 @@ impl Vp {
 
     /// Informs the host of changes since the last check. Called by the monitor.
     pub(crate) fn reflect(&'static self, is_asked: bool) {
-        let Some(means) = self.shared().means else { return };
+        let Some(permissions) = self.shared().permissions else { return };
         let level = self.level_for_host(is_asked);
         let holder = self.holder();
-        if self.reflected.level() == level && holder.told.is(level) {
+        if self.reflected.level() == level && holder.host_level.is(level) {
             return;
         }
-        let rises = means.is_real_time(level);
+        let rises = permissions.is_real_time(level);
         if rises {
-            self.raise_helpers(means);
+            self.raise_helpers(permissions);
         } else {
             // The sentinel is lowered before its holder; otherwise it would be above it.
             self.sentinel.lower();
         }
         self.reflected.level.store(level, Ordering::Relaxed);
-        holder.told.tell(holder.id(), level, means);
+        holder.host_level.inform(holder.id(), level, permissions);
         if rises {
             self.sentinel.raise();
         }
@@ -222,7 +223,7 @@ impl Vp {
     /// Raises the monitor, which is the caller, and the maker above all threads that will be
     /// real-time.
     #[cold]
-    fn raise_helpers(&self, means: Means) {
+    fn raise_helpers(&self, permissions: Permissions) {
         let maker = &self.shared().maker;
         if maker.is_raised.load(Ordering::Relaxed) {
             return;
@@ -232,16 +233,17 @@ impl Vp {
         maker.is_raised.store(true, Ordering::Relaxed);
         for helper in [ThreadId::current(), thread] {
             // If refused, they rely on the 5 % of a CPU that the host keeps for time sharing.
-            let _later = set_attributes(helper, means.of_helpers());
+            let _later = set_attributes(helper, permissions.of_helpers());
         }
     }
 }
 
 /// Runs `body`, which starts a process, with the thread at the normal level.
+#[cfg(feature = "io")]
 pub(crate) fn at_normal_level<T>(body: impl FnOnce() -> T) -> T {
     match PERMITTED.get() {
-        Some(Some(means)) if KernelThread::is_ours() => {
-            KernelThread::current().told.while_normal(ThreadId::current(), *means, body)
+        Some(Some(permissions)) if KernelThread::is_ours() => {
+            KernelThread::current().host_level.while_normal(ThreadId::current(), *permissions, body)
         }
         _ => body(),
     }
@@ -250,8 +252,8 @@ pub(crate) fn at_normal_level<T>(body: impl FnOnce() -> T) -> T {
 /// Resets the child process of a fork, whose only thread is a copy of `thread`, to the normal
 /// level. Safe in a signal handler.
 pub(crate) fn end_in_child(thread: &KernelThread) {
-    if let Some(Some(means)) = PERMITTED.get() {
-        thread.told.end_in_child(*means);
+    if let Some(Some(permissions)) = PERMITTED.get() {
+        thread.host_level.end_in_child(*permissions);
     }
 }
 

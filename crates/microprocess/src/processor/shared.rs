@@ -11,7 +11,7 @@ use crate::processor::dispatcher::Dispatcher;
 use crate::processor::foreign_locks;
 use crate::processor::kernel_thread::Handle;
 use crate::processor::record::{Record, State};
-use crate::processor::reflection::{Means, Reflection};
+use crate::processor::reflection::{Permissions, Reflection};
 use crate::processor::requests::{MakerRequests, MonitorRequests};
 use crate::processor::slot;
 use crate::processor::space::Limits;
@@ -36,7 +36,7 @@ pub(crate) struct Options {
     pub(crate) detection: Detection,
     pub(crate) limits: Limits,
     pub(crate) reflection: Reflection,
-    pub(crate) means: Option<Means>,
+    pub(crate) permissions: Option<Permissions>,
     /// The number of virtual processors that run at the start.
     pub(crate) concurrency: usize,
 }
@@ -72,10 +72,10 @@ pub(crate) struct Shared {
     concurrency: AtomicUsize,
     pub(crate) limits: Limits,
     pub(crate) reflection: Reflection,
-    /// The means by which the host is informed of priorities; `None` if it is not.
-    pub(crate) means: Option<Means>,
-    /// Until when all virtual processors stand aside because the process has used its share of CPU
-    /// time.
+    /// What the host permits for informing it of priorities; `None` if it is not informed.
+    pub(crate) permissions: Option<Permissions>,
+    /// Until when all virtual processors yield their CPUs because the process has used its share of
+    /// CPU time.
     pub(crate) spent_until_ns: AtomicU64,
     /// The functions of higher layers that its virtual processors call.
     pub(crate) dispatcher: &'static Dispatcher,
@@ -84,7 +84,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn new(count: usize, options: Options, dispatcher: &'static Dispatcher) -> &'static Self {
-        let Options { detection, limits, reflection, means, concurrency } = options;
+        let Options { detection, limits, reflection, permissions, concurrency } = options;
         let vps: Vec<&'static Vp> = (0..count)
             .map(|index| &*Box::leak(Box::new(Vp::new(index, ptr::null_mut()))))
             .collect();
@@ -105,7 +105,7 @@ impl Shared {
             concurrency: AtomicUsize::new(concurrency),
             limits,
             reflection,
-            means,
+            permissions,
             spent_until_ns: AtomicU64::new(0),
             dispatcher,
             threads: Mutex::new(Vec::new()),
@@ -261,6 +261,7 @@ pub(crate) fn detect_deadlocks() {
 }
 
 /// All runtimes that run now.
+#[cfg(feature = "trace")]
 pub(crate) fn all() -> Vec<&'static Shared> {
     runtimes().clone()
 }
@@ -270,7 +271,7 @@ impl Shared {
         runtimes().push(self);
     }
 
-    pub(crate) fn strike(&'static self) {
+    pub(crate) fn delist(&'static self) {
         runtimes().retain(|shared| !ptr::eq(*shared, self));
     }
 }
@@ -310,8 +311,8 @@ impl Shared {
             };
             // A former run with the same virtual processors may have left records. Abandoned ones
             // have no id, and finished ones do not matter to the callers.
-            let is_anybodys = || record.id() != tenure::NOBODY;
-            tenure::is_of_run(|| is_used(record.state.get()), is_ours) && is_anybodys()
+            let has_id = || record.id() != tenure::NO_ID;
+            tenure::is_of_run(|| is_used(record.state.get()), is_ours) && has_id()
         })
     }
 }

@@ -12,12 +12,12 @@
 //!
 //! * A switch to a microprocess of another level stores that level in the entry, without a system
 //!   call. A switch within one level stores nothing.
-//! * A virtual processor that is outranked on its CPU *stands aside*: its kernel thread sleeps
+//! * A virtual processor that is outranked on its CPU *yields* it: its kernel thread sleeps
 //!   until the more urgent one becomes idle or less urgent. It checks this at once when it switches
 //!   to a lower level (the paper has a `yield` system call there), and when its monitor finds it
 //!   outranked.
-//! * A free CPU is better than standing aside: the monitor moves the virtual processor there.
-//! * A virtual processor that has stood aside for a second runs for one time slice. So it does not
+//! * A free CPU is better than yielding: the monitor moves the virtual processor there.
+//! * A virtual processor that has yielded for a second runs for one time slice. So it does not
 //!   starve, and the more urgent one keeps more than 99 %.
 //!
 //! An entry is an allegation. Its numbers are checked when they are read. By false entries a

@@ -65,7 +65,7 @@ pub(crate) enum Look {
 /// the monitor or a watcher.
 pub(crate) fn take_from_sleeper(vp: &'static Vp) -> Look {
     let mut look = Look::Nothing;
-    let heir = exclusively(&vp.taking, || {
+    let successor = exclusively(&vp.taking, || {
         if vp.holder().is_masked() || sleeps(vp.holder()).is_none() {
             return None;
         }
@@ -80,10 +80,10 @@ pub(crate) fn take_from_sleeper(vp: &'static Vp) -> Look {
         }
         Some(spare)
     });
-    let Some(heir) = heir else { return look };
-    // Only after `taking` is released: the heir may take the core from this thread, and keep it for
-    // long.
-    heir.give(vp);
+    let Some(successor) = successor else { return look };
+    // Only after `taking` is released: the successor may take the core from this thread, and keep
+    // it for long.
+    successor.give(vp);
     vp.shared().maker.expect_use(vp);
     Look::Taken
 }
@@ -92,7 +92,7 @@ pub(crate) fn take_from_sleeper(vp: &'static Vp) -> Look {
 /// the monitor when no spare thread came: the maker may wait for a lock that a preempted
 /// microprocess holds.
 pub(crate) fn take_for_reserve(vp: &'static Vp) -> bool {
-    let heir = exclusively(&vp.taking, || {
+    let successor = exclusively(&vp.taking, || {
         let reserve = vp.pool.take_reserve()?;
         if take(vp).is_none() {
             vp.pool.put(reserve);
@@ -100,17 +100,17 @@ pub(crate) fn take_for_reserve(vp: &'static Vp) -> bool {
         }
         Some(reserve)
     });
-    let Some(heir) = heir else { return false };
-    heir.give_to_reserve(vp);
+    let Some(successor) = successor else { return false };
+    successor.give_to_reserve(vp);
     true
 }
 
-/// Takes `vp` for `heir`, the calling thread, if the holder sleeps in the kernel with events
-/// unmasked. `heir` holds no virtual processor.
-pub(crate) fn take_for(vp: &'static Vp, heir: &'static KernelThread) -> bool {
+/// Takes `vp` for `successor`, the calling thread, if the holder sleeps in the kernel with events
+/// unmasked. `successor` holds no virtual processor.
+pub(crate) fn take_for(vp: &'static Vp, successor: &'static KernelThread) -> bool {
     let taken = exclusively(&vp.taking, || take(vp)).is_some();
     if taken {
-        heir.hold(vp);
+        successor.hold(vp);
     }
     taken
 }

@@ -24,6 +24,7 @@ mod ring;
 
 pub(crate) use ring::Trace;
 
+use crate::data::detection::Detection;
 use crate::processor::record::Record;
 use crate::processor::shared::{self, Shared};
 
@@ -170,8 +171,23 @@ const FILE_VARIABLE: &str = "KYOCHO_TRACE";
 
 static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
 
+/// The target of events about runs, for subscribers.
+const RUNTIME: &str = "kyocho_microprocess::runtime";
+
+/// A run begins on as many virtual processors. Begins a recording if the environment asks for one.
+pub(crate) fn begin_run(virtual_processors: usize, detection: Detection) {
+    start_if_wanted();
+    tracing::debug!(target: RUNTIME, virtual_processors, detected = ?detection, "runtime starts");
+}
+
+/// A run has ended, in a deadlock or not. Writes the recording that the environment asked for.
+pub(crate) fn end_run(deadlock: bool) {
+    tracing::debug!(target: RUNTIME, deadlock, "runtime ends");
+    write_file();
+}
+
 /// Begins a recording if the environment asks for one; [`write_file`] ends it.
-pub(crate) fn start_if_wanted() {
+fn start_if_wanted() {
     let wanted = || std::env::var_os(FILE_VARIABLE).map(PathBuf::from);
     if FILE.get().is_none() && FILE.get_or_init(wanted).is_some() {
         // If a recording was requested from outside as well, that request decides when it ends.
@@ -182,7 +198,7 @@ pub(crate) fn start_if_wanted() {
 
 /// Writes the recording that the environment asked for. Called when a runtime or the process is
 /// about to end.
-pub(crate) fn write_file() {
+fn write_file() {
     let Some(Some(path)) = FILE.get() else { return };
     let timeline = stop();
     if timeline.virtual_processors != 0 {

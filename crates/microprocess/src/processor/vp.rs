@@ -69,7 +69,7 @@ pub(crate) fn slice(bits: u32) -> Slice {
 pub(crate) const NEVER_NS: u64 = u64::MAX;
 
 /// The virtual processor has no watcher.
-pub(crate) const NO_SEAT: u32 = u32::MAX;
+pub(crate) const NO_MAP_ENTRY: u32 = u32::MAX;
 
 /// A busy virtual processor checks for completed I/O once in this many switches. An idle one does
 /// so at once. If its microprocess does not switch, it does so at the end of the slice.
@@ -107,8 +107,8 @@ pub(crate) struct Vp {
     /// Kernel threads on their way into the pool.
     pub(crate) starting: AtomicU32,
     pub(crate) sentinel: Sentinel,
-    /// The number of its watcher's seat; [`NO_SEAT`] without a watcher.
-    pub(crate) seat: AtomicU32,
+    /// The number of its watcher's map entry; [`NO_MAP_ENTRY`] without a watcher.
+    pub(crate) map_entry: AtomicU32,
     /// Whether the monitor is to be called when a microprocess begins to wait here while others are
     /// idle. If not set, the monitor comes by itself.
     offers: AtomicBool,
@@ -120,7 +120,7 @@ pub(crate) struct Vp {
     pub(crate) listing: Listing,
     /// The bell that other processes ring.
     pub(crate) bell: Bell,
-    /// What the host was told of it.
+    /// The level that the host knows for it.
     pub(crate) reflected: Reflected,
 }
 
@@ -140,8 +140,8 @@ impl Member for Vp {
     }
 
     fn may_be_in_section(&self) -> bool {
-        let stands_aside = self.attention.load(Ordering::SeqCst) & attention::ASIDE != 0;
-        !stands_aside && self.holder().is_masked()
+        let has_yielded = self.attention.load(Ordering::SeqCst) & attention::CPU_YIELDED != 0;
+        !has_yielded && self.holder().is_masked()
     }
 }
 
@@ -176,7 +176,7 @@ impl Vp {
             pool: Pool::new(),
             starting: AtomicU32::new(0),
             sentinel: Sentinel::new(),
-            seat: AtomicU32::new(NO_SEAT),
+            map_entry: AtomicU32::new(NO_MAP_ENTRY),
             offers: AtomicBool::new(false),
             offered: AtomicBool::new(false),
             presence: Presence::new(),
@@ -208,7 +208,7 @@ impl Vp {
         self.stopped.store(0, Ordering::SeqCst);
         self.starting.store(0, Ordering::SeqCst);
         self.sentinel.renew();
-        self.seat.store(NO_SEAT, Ordering::SeqCst);
+        self.map_entry.store(NO_MAP_ENTRY, Ordering::SeqCst);
         self.offers.store(false, Ordering::SeqCst);
         self.offered.store(false, Ordering::SeqCst);
         self.listing.renew();
@@ -284,6 +284,7 @@ impl Vp {
     }
 
     /// Gives `port` to this virtual processor, unless it has one; returns the one it has now.
+    #[cfg(feature = "io")]
     pub(crate) fn attach_port(&self, port: &'static Port) -> &'static Port {
         if self.port().is_none() {
             self.port.store(ptr::from_ref(port).cast_mut(), Ordering::Release);
@@ -325,7 +326,7 @@ impl Vp {
     pub(crate) fn alert(&self, bits: u32) {
         match attention::raise(&self.attention, bits) {
             None => {}
-            Some(Sleeper::Aside) => self.rouse_aside(),
+            Some(Sleeper::CpuYielded) => self.rouse_from_cpu_yield(),
             Some(Sleeper::Idle) => match self.port() {
                 _ if self.bell.rouse() => {}
                 Some(port) => port.wake(),
@@ -376,7 +377,7 @@ impl Vp {
         attention::is_idle(self.attention.load(Ordering::SeqCst))
     }
 
-    /// Whether the holder sleeps, masked but in no section: it has no work, or stands aside.
+    /// Whether the holder sleeps, masked but in no section: it has no work, or has yielded its CPU.
     pub(crate) fn rests(&self) -> bool {
         attention::is_at_rest(self.attention.load(Ordering::SeqCst))
     }
@@ -451,7 +452,7 @@ impl Masked<'_> {
             self.resample_cpu();
         }
         if bits & attention::RANK != 0 && bits & attention::STOP == 0 {
-            self.give_way();
+            self.yield_cpu();
         }
         bits
     }

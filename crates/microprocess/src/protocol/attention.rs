@@ -2,7 +2,7 @@
 //! sleeps.
 //!
 //! ```text
-//!   0 ── rest(IDLE or ASIDE) ──► the holder sleeps ── raise(bits): the first one to raise wakes it ──► bits
+//!   0 ── rest(IDLE or CPU_YIELDED) ──► the holder sleeps ── raise(bits): the first one to raise wakes it ──► bits
 //!   bits ── serve: swap 0 ──► the holder serves them one by one
 //! ```
 //!
@@ -14,8 +14,8 @@
 //!                                        └── raise ──► CLAIMED | bits: the holder wakes, and waits ── release ──► bits
 //! ```
 //!
-//! **Invariant:** apart from [`CLAIMED`], the word is exactly [`IDLE`] (or [`ASIDE`]) while the
-//! holder sleeps and no thread is about to wake it. A holder falls asleep only from 0, so bits
+//! **Invariant:** apart from [`CLAIMED`], the word is exactly [`IDLE`] (or [`CPU_YIELDED`]) while
+//! the holder sleeps and no thread is about to wake it. A holder falls asleep only from 0, so bits
 //! raised earlier are served first. A thread that raises bits later finds the sleep bit, and wakes
 //! the holder.
 //!
@@ -52,8 +52,8 @@ pub(crate) const GATHER: u32 = 1 << 9;
 pub(crate) const SPREAD: u32 = 1 << 10;
 /// The own holder sleeps, and the holder of another virtual processor uses this one's data.
 pub(crate) const CLAIMED: u32 = 1 << 29;
-/// The holder stands aside for a more urgent process.
-pub(crate) const ASIDE: u32 = 1 << 30;
+/// The holder has yielded its CPU to a more urgent process.
+pub(crate) const CPU_YIELDED: u32 = 1 << 30;
 /// The holder sleeps because it has no work.
 pub(crate) const IDLE: u32 = 1 << 31;
 
@@ -63,24 +63,24 @@ pub(crate) enum Sleeper {
     /// It sleeps because it has no work.
     Idle,
     /// It sleeps because a more urgent process has the CPU.
-    Aside,
+    CpuYielded,
 }
 
 /// Sets `bits`; returns which sleeper the caller must wake.
 pub(crate) fn raise(word: &AtomicU32, bits: u32) -> Option<Sleeper> {
     let old = word.fetch_or(bits, Ordering::SeqCst);
-    if old & (IDLE | ASIDE) == 0 {
+    if old & (IDLE | CPU_YIELDED) == 0 {
         return None;
     }
-    if old & ASIDE != 0 {
-        return Some(Sleeper::Aside);
+    if old & CPU_YIELDED != 0 {
+        return Some(Sleeper::CpuYielded);
     }
     let cleared = word.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0;
     cleared.then_some(Sleeper::Idle)
 }
 
 /// The holder begins to sleep, if no bit is raised; returns whether it does. `bit` is [`IDLE`] or
-/// [`ASIDE`].
+/// [`CPU_YIELDED`].
 pub(crate) fn rest(word: &AtomicU32, bit: u32) -> bool {
     word.compare_exchange(0, bit, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
@@ -111,7 +111,7 @@ pub(crate) fn release(word: &AtomicU32) {
 
 /// Whether `bits` say that the holder sleeps, and no thread is about to wake it.
 pub(crate) fn is_at_rest(bits: u32) -> bool {
-    matches!(bits & !CLAIMED, IDLE | ASIDE)
+    matches!(bits & !CLAIMED, IDLE | CPU_YIELDED)
 }
 
 /// Whether `bits` say that the holder sleeps because it has no work, and no thread is about to wake

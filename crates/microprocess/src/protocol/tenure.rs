@@ -20,13 +20,13 @@
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering, fence};
 
 /// The id of a record during its renewal, or after its microprocess was abandoned with its run.
-pub(crate) const NOBODY: u64 = 0;
+pub(crate) const NO_ID: u64 = 0;
 
 /// Begins the renewal of a free record for a new microprocess; [`begin`] completes it. `set_home`
 /// assigns it to a run, and `set_state` marks it as in use.
 #[inline]
 pub(crate) fn renew(id: &AtomicU64, set_home: impl FnOnce(), set_state: impl FnOnce()) {
-    id.store(NOBODY, Ordering::Relaxed);
+    id.store(NO_ID, Ordering::Relaxed);
     set_home();
     // A thread that reads the state also reads what is written above.
     fence(Ordering::Release);
@@ -53,7 +53,7 @@ pub(crate) fn is_of_run(is_used: impl FnOnce() -> bool, is_ours: impl FnOnce() -
 
 /// Ends microprocess `old`; returns `false` if the record belongs to another one, or to none.
 pub(crate) fn end(id: &AtomicU64, old: u64) -> bool {
-    old != NOBODY && id.compare_exchange(old, NOBODY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    old != NO_ID && id.compare_exchange(old, NO_ID, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }
 
 /// Returns what `look` reads of a record, if the record still belongs to microprocess `expected`

@@ -9,7 +9,7 @@ use kyocho_sys::{barrier, futex};
 
 use crate::data::detection::Detection;
 use crate::data::priority::Priority;
-use crate::events::detect::{self, Seat};
+use crate::events::detect::{self, MapEntry};
 use crate::events::maker;
 use crate::events::monitor;
 use crate::events::sentinel;
@@ -80,15 +80,15 @@ fn spawn_main(record: &'static Record, body: impl FnOnce() + Send) -> kyocho_arc
 /// Size of the stack of the monitor, the maker, the watchers and the sentinels.
 const WATCHER_STACK_BYTES: usize = 256 << 10;
 
-/// The kernel threads of a run that hold no virtual processor, and the seats of the watchers.
+/// The kernel threads of a run that hold no virtual processor, and the map entries of the watchers.
 pub(super) struct Watchers {
     threads: Vec<JoinHandle<()>>,
-    seats: Vec<&'static Seat>,
+    map_entries: Vec<&'static MapEntry>,
 }
 
 impl Watchers {
-    pub(super) const fn new(seats: Vec<&'static Seat>) -> Self {
-        Self { threads: Vec::new(), seats }
+    pub(super) const fn new(map_entries: Vec<&'static MapEntry>) -> Self {
+        Self { threads: Vec::new(), map_entries }
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) ->
             shared.vps()[vp.index..].iter().for_each(|vp| vp.stopped.store(1, Ordering::SeqCst));
         })?;
     }
-    let Watchers { threads, seats } = watchers;
+    let Watchers { threads, map_entries } = watchers;
     threads.push(start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared))?);
     threads.push(start("maker", WATCHER_STACK_BYTES, move || maker::run(shared))?);
     if shared.detection == Detection::Sentinel {
@@ -120,11 +120,11 @@ pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) ->
             threads.push(start("sentinel", WATCHER_STACK_BYTES, move || sentinel::start(vp))?);
         }
     }
-    for (vp, seat) in shared.vps().iter().zip(seats) {
-        let seat: &'static Seat = seat;
-        vp.seat.store(seat.number(), Ordering::SeqCst);
-        threads.push(start("watcher", WATCHER_STACK_BYTES, move || detect::watch(vp, seat))?);
-        threads.push(start("sentinel", WATCHER_STACK_BYTES, move || detect::guard(vp, seat))?);
+    for (vp, map_entry) in shared.vps().iter().zip(map_entries) {
+        let map_entry: &'static MapEntry = map_entry;
+        vp.map_entry.store(map_entry.number(), Ordering::SeqCst);
+        threads.push(start("watcher", WATCHER_STACK_BYTES, move || detect::watch(vp, map_entry))?);
+        threads.push(start("sentinel", WATCHER_STACK_BYTES, move || detect::guard(vp, map_entry))?);
     }
     Ok(())
 }
@@ -142,8 +142,8 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) -> usize {
         vp.sentinel.wake();
         vp.alert(attention::STOP);
     }
-    let Watchers { threads, seats } = watchers;
-    seats.iter().for_each(|seat| seat.wake());
+    let Watchers { threads, map_entries } = watchers;
+    map_entries.iter().for_each(|map_entry| map_entry.wake());
     for watcher in threads {
         assert!(watcher.join().is_ok(), "neither monitor nor sentinel panics");
     }
@@ -164,8 +164,8 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) -> usize {
     space::leave(shared);
     shared.vps().iter().for_each(|vp| vp.bell.take_down());
     fork::leave();
-    shared.strike();
-    detect::give_back(seats);
+    shared.delist();
+    detect::give_back(map_entries);
     shared.vps().iter().for_each(|vp| own(vp).queue.clear());
     ready::free_retired();
     let all = shared.statistics();

@@ -15,10 +15,10 @@ use crate::{Detection, JoinHandle, Outside, Runtime, park, sleep, spawn, statist
 
 /// A runtime with options of its own, so that runs of other tests share nothing with its runs.
 fn runtime(kind: u64) -> Runtime {
-    let aside_max = Duration::from_nanos(123_456_700 + kind);
+    let cpu_yield_max = Duration::from_nanos(123_456_700 + kind);
     // Not by sentinels: if the host is busy, a thread of the lowest class takes long to end.
     let builder = Runtime::builder().virtual_processors(2).detection(Detection::Monitor);
-    builder.stand_aside_max(aside_max).build()
+    builder.cpu_yield_max(cpu_yield_max).build()
 }
 
 /// The addresses of the shared part and of the virtual processors of the caller's run.

@@ -15,20 +15,20 @@ use crate::processor::scheduler::Arrival;
 use crate::processor::spin;
 use crate::processor::vp::Masked;
 use crate::protocol::pause::let_others_run;
-use crate::schedule::wait_for_turn;
+use crate::schedule::wait_for_vp;
 
 /// Passes the virtual processor to the thread to which `record` is bound.
 pub(crate) fn pass_to_bound(
     thread: &'static KernelThread,
     vp: Masked<'_>,
     record: &'static Record,
-    heir: &'static KernelThread,
+    successor: &'static KernelThread,
 ) {
     record.bound.set(None);
     record.refresh_special();
     vp.remind(record);
     vp.begin(record);
-    thread.pass(vp.vp(), heir);
+    thread.pass(vp.vp(), successor);
 }
 
 /// Ends the virtual processor, since its runtime stops.
@@ -79,8 +79,8 @@ pub(crate) fn try_suspend_in_place(vp: Masked<'_>, me: &'static Record) -> bool 
     thread.strand(true);
     // A microprocess that must move elsewhere, or has orders, is left to the base.
     let at_once = next.filter(|next| !next.orders.is_any() && next.destination().is_none());
-    if let Some((next, heir)) = at_once.and_then(|next| Some((next, next.bound.get()?))) {
-        pass_to_bound(thread, vp, next, heir);
+    if let Some((next, successor)) = at_once.and_then(|next| Some((next, next.bound.get()?))) {
+        pass_to_bound(thread, vp, next, successor);
     } else if let Some(spare) = vp.take_spare() {
         vp.own().chosen.set(next);
         vp.current.set(None);
@@ -94,7 +94,7 @@ pub(crate) fn try_suspend_in_place(vp: Masked<'_>, me: &'static Record) -> bool 
         thread.strand(false);
         return false;
     }
-    wait_for_turn(thread);
+    wait_for_vp(thread);
     thread.strand(false);
     true
 }
@@ -110,7 +110,7 @@ pub(crate) fn abandon_in_place(vp: Masked<'_>, me: &'static Record) {
     (vp.shared().dispatcher.conclude_abandoned)(vp, me);
     vp.current.set(None);
     thread.pass(vp.vp(), spare);
-    wait_for_turn(thread);
+    wait_for_vp(thread);
     unreachable!("an abandoned microprocess received a virtual processor");
 }
 

@@ -23,11 +23,11 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::signal::{self, Info, Manner, preserving_errno};
 
 use crate::processor::c_library;
-use crate::processor::condemned::{self, Interrupted};
 use crate::processor::event::{EventKind, Registers};
 use crate::processor::hidden;
 use crate::processor::kernel_thread::{KernelThread, PREEMPTING, interrupting_signal};
 use crate::processor::record::{Record, State, remote};
+use crate::processor::runaway::{self, Interrupted};
 use crate::processor::scheduler::{Arrival, Slice};
 use crate::processor::trace::What;
 use crate::processor::vp::{self, Masked, Vp, attention};
@@ -48,7 +48,7 @@ pub(crate) fn install() {
         // SAFETY: the handler does nothing.
         let installed = unsafe { signal::install(interrupting_signal(), on_interruption, manner) };
         installed.expect("a real-time signal can be handled");
-        condemned::prepare();
+        runaway::prepare();
         c_library::prepare();
     });
 }
@@ -160,7 +160,7 @@ fn act_on_orders(vp: Masked<'_>, me: &'static Record, at: Interrupted) -> bool {
         return false;
     }
     if me.orders.is_killed() {
-        if !me.always_unwinds.get() && condemned::abandons(KernelThread::current(), at) {
+        if !me.always_unwinds.get() && runaway::abandons(KernelThread::current(), at) {
             abandon_in_place(vp, me);
         }
         return false;

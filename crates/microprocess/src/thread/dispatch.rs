@@ -75,8 +75,8 @@ fn stand_in(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Po
                 record.send_to(vp, destination);
                 continue;
             }
-            if let Some(heir) = record.bound.get() {
-                pass_to_bound(thread, vp, record, heir);
+            if let Some(successor) = record.bound.get() {
+                pass_to_bound(thread, vp, record, successor);
                 return Some(pool);
             }
         }
@@ -85,8 +85,8 @@ fn stand_in(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Po
     }
 }
 
-/// Runs microprocesses until the processor is passed on; returns the pool to wait in, or `None` when the runtime
-/// has stopped.
+/// Runs microprocesses until the processor is passed on; returns the pool to wait in, or `None`
+/// when the runtime has stopped.
 fn hold(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> {
     let mut vp = vp;
     loop {
@@ -114,9 +114,9 @@ fn hold(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> 
             record.send_to(vp, destination);
             continue;
         }
-        if let Some(heir) = record.bound.get() {
+        if let Some(successor) = record.bound.get() {
             let pool = &vp.vp().pool;
-            pass_to_bound(thread, vp, record, heir);
+            pass_to_bound(thread, vp, record, successor);
             return Some(pool);
         }
         if record.is_stackless.get() {

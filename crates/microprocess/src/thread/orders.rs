@@ -5,7 +5,6 @@
 
 use core::fmt;
 
-use crate::data::priority::Priority;
 use crate::processor::orders::{KILL, SUSPEND, WANTED};
 use crate::processor::record::{State, remote};
 use crate::schedule;
@@ -60,7 +59,7 @@ impl Microprocess {
 
     /// Whether it has been [killed](Self::kill) and the kill has not taken effect yet.
     #[must_use]
-    pub fn is_condemned(&self) -> bool {
+    pub fn is_kill_pending(&self) -> bool {
         let record = self.record();
         record.orders.is_killed() && record.id() == self.id()
     }
@@ -94,7 +93,11 @@ impl Microprocess {
     }
 
     /// Changes its priority from outside, as [`set_priority`](Self::set_priority).
-    pub(crate) fn order_priority(&self, priority: Priority) -> Result<(), Gone> {
+    #[cfg(feature = "control")]
+    pub(crate) fn order_priority(
+        &self,
+        priority: crate::data::priority::Priority,
+    ) -> Result<(), Gone> {
         let record = self.record();
         if record.id() != self.id() {
             return Err(Gone);

@@ -40,14 +40,14 @@ pub fn own_cpu() -> usize {
     cpu
 }
 
-/// Ends the loans to the caller's virtual processor, so that the lenders continue: what they wait
-/// for is done. Costs one load if there is no loan.
+/// Ends the donations to the caller's virtual processor, so that the donors continue: what they
+/// wait for is done. Costs one load if there is no donation.
 ///
 /// # Panics
 /// The caller is not a microprocess.
-pub fn repay() {
+pub fn end_donations() {
     let section = mask();
-    section.vp.bell.repay();
+    section.vp.bell.end_donations();
     section.leave();
 }
 

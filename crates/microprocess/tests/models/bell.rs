@@ -43,11 +43,11 @@ impl Line {
 
     fn rest(&self) {
         let count = real::count(&self.counter);
-        real::show_parked(&self.state);
+        real::publish_parked(&self.state);
         if !self.has_changed() {
             futex::wait_shared(&self.counter, count, None);
         }
-        real::show_awake(&self.state);
+        real::publish_awake(&self.state);
     }
 
     fn change(&self) {
@@ -88,29 +88,29 @@ fn forgotten_orderings_are_caught() {
     });
 }
 
-/// Mutant: reads the word for the last time, and only then shows that it is parked.
-fn rest_shown_too_late(line: &Line) {
+/// Mutant: reads the word for the last time, and only then publishes that it is parked.
+fn rest_published_too_late(line: &Line) {
     let count = real::count(&line.counter);
     if !line.has_changed() {
-        real::show_parked(&line.state);
+        real::publish_parked(&line.state);
         futex::wait_shared(&line.counter, count, None);
     }
-    real::show_awake(&line.state);
+    real::publish_awake(&line.state);
 }
 
 #[test]
-fn last_check_before_parked_is_shown_is_caught() {
-    must_fail(|| wait_and_change(rest_shown_too_late, Line::change));
+fn last_check_before_parked_is_published_is_caught() {
+    must_fail(|| wait_and_change(rest_published_too_late, Line::change));
 }
 
 /// Mutant: reads the counter after the last read of the word, so a ring in between does not end the
 /// sleep.
 fn rest_counted_too_late(line: &Line) {
-    real::show_parked(&line.state);
+    real::publish_parked(&line.state);
     if !line.has_changed() {
         futex::wait_shared(&line.counter, real::count(&line.counter), None);
     }
-    real::show_awake(&line.state);
+    real::publish_awake(&line.state);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::inbox::attention::{IDLE, INBOX, Sleeper, claim, raise, release, rest,
 use crate::inbox::real::{Inbox, Link, Posted, ask};
 use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings};
 use crate::prim::cell::Cell;
-use crate::turn::Turn;
+use crate::wait_word::WaitWord;
 use crate::{explore, for_ever, must_fail};
 
 /// The poster's request.
@@ -74,7 +74,7 @@ impl Record {
 struct Home {
     inbox: Inbox<Record>,
     attention: AtomicU32,
-    turn: Turn,
+    wait_word: WaitWord,
 }
 
 impl Home {
@@ -82,16 +82,16 @@ impl Home {
         let (inbox, attention) = (Inbox::new(), AtomicU32::new(0));
         inbox.drain(|_| ());
         take(&attention);
-        let turn = Turn::new();
-        turn.renew();
-        for_ever(Self { inbox, attention, turn })
+        let wait_word = WaitWord::new();
+        wait_word.renew();
+        for_ever(Self { inbox, attention, wait_word })
     }
 
     /// As `Vp::receive`.
     fn receive(&self, link: Link<Record>) {
         assert!(self.inbox.put(link).is_ok(), "it is open");
         if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
-            self.turn.rouse();
+            self.wait_word.rouse();
         }
     }
 

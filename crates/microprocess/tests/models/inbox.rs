@@ -12,7 +12,7 @@ use loom::cell::UnsafeCell;
 use loom::thread::spawn;
 
 use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings};
-use crate::turn::Turn;
+use crate::wait_word::WaitWord;
 use crate::{explore, for_ever, must_fail};
 use attention::{IDLE, INBOX, Sleeper, raise, rest, rise, take};
 use real::{Inbox, Link, Posted, ask};
@@ -66,7 +66,7 @@ impl Record {
 struct Home {
     inbox: Inbox<Record>,
     attention: AtomicU32,
-    turn: Turn,
+    wait_word: WaitWord,
 }
 
 impl Home {
@@ -74,9 +74,9 @@ impl Home {
         let (inbox, attention) = (Inbox::new(), AtomicU32::new(0));
         inbox.drain(|_| ());
         take(&attention);
-        let turn = Turn::new();
-        turn.renew();
-        for_ever(Self { inbox, attention, turn })
+        let wait_word = WaitWord::new();
+        wait_word.renew();
+        for_ever(Self { inbox, attention, wait_word })
     }
 
     fn post(&self, record: &'static Record, what: u32) {
@@ -85,7 +85,7 @@ impl Home {
         let Some(link) = ask(record, what) else { return };
         assert!(self.inbox.put(link).is_ok(), "it is open");
         if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
-            self.turn.rouse();
+            self.wait_word.rouse();
         }
     }
 
@@ -101,7 +101,7 @@ impl Home {
                 return;
             }
             if (way.rest)(&self.attention, IDLE) {
-                self.turn.idle(None);
+                self.wait_word.idle(None);
                 rise(&self.attention, IDLE);
             }
         }

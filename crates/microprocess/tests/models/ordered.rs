@@ -16,7 +16,7 @@ use crate::inbox::attention::{self, IDLE, INBOX, Sleeper, raise, rest, rise, tak
 use crate::inbox::real::{Inbox, Posted, ask};
 use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings, order_stores};
 use crate::record::State;
-use crate::turn::Turn;
+use crate::wait_word::WaitWord;
 use crate::{explore, for_ever, must_fail};
 use word::{Due, KILL, Orders, SUSPEND};
 
@@ -59,7 +59,7 @@ enum End {
 struct Home {
     inbox: Inbox<Record>,
     attention: AtomicU32,
-    turn: Turn,
+    wait_word: WaitWord,
     record: Record,
     /// What the microprocess waits for: 0 before the wait, 1 during the wait, 2 once a wake has
     /// come.
@@ -91,12 +91,12 @@ impl Home {
             timed_out: Cell::new(false),
             has_waited: Cell::new(false),
         };
-        let (inbox, turn) = (Inbox::new(), Turn::new());
-        let home = Self { inbox, attention: word(), turn, record, awaited: word(), way };
+        let (inbox, wait_word) = (Inbox::new(), WaitWord::new());
+        let home = Self { inbox, attention: word(), wait_word, record, awaited: word(), way };
         // The first use of these words.
         home.inbox.drain(|_| ());
         take(&home.attention);
-        home.turn.renew();
+        home.wait_word.renew();
         home.record.orders.renew(ID);
         home.record.next.load(Ordering::Relaxed);
         for word in [&home.record.bits, &home.awaited] {
@@ -111,7 +111,7 @@ impl Home {
         let Some(link) = ask(&self.record, bits) else { return };
         assert!(self.inbox.put(link).is_ok(), "it is open");
         if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
-            self.turn.rouse();
+            self.wait_word.rouse();
         }
     }
 
@@ -183,7 +183,7 @@ impl Home {
 
     fn idle(&self) {
         if rest(&self.attention, IDLE) {
-            self.turn.idle(None);
+            self.wait_word.idle(None);
             rise(&self.attention, IDLE);
         }
     }

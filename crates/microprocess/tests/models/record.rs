@@ -39,7 +39,7 @@ pub(crate) enum State {
 
 /// What others and the thread itself share.
 #[derive(Debug)]
-struct Told {
+struct Status {
     parked: Parked,
     /// Its level may have changed.
     changed: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Completion {
 
 #[derive(Debug)]
 pub(crate) struct Record {
-    told: Mutex<Told>,
+    status: Mutex<Status>,
     changes: Condvar,
     pub(crate) held_by: AtomicU64,
     asked_level: AtomicU8,
@@ -72,9 +72,9 @@ pub(crate) struct Record {
 impl Record {
     /// A record that asks for `level`.
     pub(crate) fn at(level: u8) -> &'static Self {
-        let told = Told { parked: Parked::No, changed: false, asleep: false, ended: false };
+        let status = Status { parked: Parked::No, changed: false, asleep: false, ended: false };
         let record = Self {
-            told: Mutex::new(told),
+            status: Mutex::new(status),
             changes: Condvar::new(),
             held_by: AtomicU64::new(0),
             asked_level: AtomicU8::new(level),
@@ -106,31 +106,31 @@ impl Record {
     /// From here on a waker may end the wait.
     pub(crate) fn prepare_to_park(&self, limited: bool) {
         self.state.set(State::Parked);
-        self.told.lock().unwrap().parked = Parked::Yes { limited };
+        self.status.lock().unwrap().parked = Parked::Yes { limited };
     }
 
     /// Waits, and handles requests meanwhile; returns how the wait ended.
     pub(crate) fn park(&'static self) -> Parked {
-        let mut told = self.told.lock().unwrap();
-        while matches!(told.parked, Parked::Yes { .. }) {
-            if told.changed {
-                drop(told);
+        let mut status = self.status.lock().unwrap();
+        while matches!(status.parked, Parked::Yes { .. }) {
+            if status.changed {
+                drop(status);
                 self.serve();
-                told = self.told.lock().unwrap();
+                status = self.status.lock().unwrap();
                 continue;
             }
-            told.asleep = true;
+            status.asleep = true;
             self.changes.notify_all();
-            told = self.changes.wait(told).unwrap();
-            told.asleep = false;
+            status = self.changes.wait(status).unwrap();
+            status.asleep = false;
         }
         self.state.set(State::Runnable);
-        core::mem::replace(&mut told.parked, Parked::No)
+        core::mem::replace(&mut status.parked, Parked::No)
     }
 
     /// Applies a new level, if it was informed of one, and passes it on. Called by its thread.
     pub(crate) fn serve(&'static self) {
-        let changed = core::mem::take(&mut self.told.lock().unwrap().changed);
+        let changed = core::mem::take(&mut self.status.lock().unwrap().changed);
         if changed {
             self.vp.changed(self);
             if self.state.get() == State::Parked {
@@ -142,43 +142,44 @@ impl Record {
     /// Asks it to do that.
     pub(crate) fn post(&'static self, bits: u32) {
         assert_eq!(bits, remote::CHANGED);
-        let mut told = self.told.lock().unwrap();
-        told.changed = true;
+        let mut status = self.status.lock().unwrap();
+        status.changed = true;
         self.changes.notify_all();
     }
 
     /// Waits until it was asked to. Called by its thread.
     pub(crate) fn await_change(&self) {
-        let mut told = self.told.lock().unwrap();
-        while !told.changed {
-            told = self.changes.wait(told).unwrap();
+        let mut status = self.status.lock().unwrap();
+        while !status.changed {
+            status = self.changes.wait(status).unwrap();
         }
     }
 
     /// It never runs again.
     pub(crate) fn end(&self) {
-        let mut told = self.told.lock().unwrap();
-        told.ended = true;
+        let mut status = self.status.lock().unwrap();
+        status.ended = true;
         self.changes.notify_all();
     }
 
     /// Waits until it sleeps or has ended; returns whether it sleeps.
     pub(crate) fn await_rest(&self) -> bool {
-        let mut told = self.told.lock().unwrap();
+        let mut status = self.status.lock().unwrap();
         loop {
-            let sleeps = told.asleep && !told.changed && matches!(told.parked, Parked::Yes { .. });
-            if sleeps || told.ended {
+            let sleeps =
+                status.asleep && !status.changed && matches!(status.parked, Parked::Yes { .. });
+            if sleeps || status.ended {
                 return sleeps;
             }
-            told = self.changes.wait(told).unwrap();
+            status = self.changes.wait(status).unwrap();
         }
     }
 
     /// Waits until it has ended.
     pub(crate) fn await_end(&self) {
-        let mut told = self.told.lock().unwrap();
-        while !told.ended {
-            told = self.changes.wait(told).unwrap();
+        let mut status = self.status.lock().unwrap();
+        while !status.ended {
+            status = self.changes.wait(status).unwrap();
         }
     }
 
@@ -196,11 +197,11 @@ impl Record {
         if std::thread::panicking() {
             return;
         }
-        let mut told = self.told.lock().unwrap();
-        if let Parked::Yes { limited } = told.parked
+        let mut status = self.status.lock().unwrap();
+        if let Parked::Yes { limited } = status.parked
             && may_end(limited)
         {
-            told.parked = how;
+            status.parked = how;
             self.changes.notify_all();
         }
     }

@@ -8,7 +8,7 @@ use loom::thread::spawn;
 
 use crate::prim::atomic::{AtomicU64, Ordering, forget_orderings};
 use crate::{explore, for_ever, must_fail};
-use real::{NOBODY, begin, end, is_of_run, renew, while_it_is};
+use real::{NO_ID, begin, end, is_of_run, renew, while_it_is};
 
 const FREE: u64 = 0;
 const USED: u64 = 1;
@@ -133,7 +133,7 @@ fn end_of_a_run_takes_nothing_that_a_former_one_with_its_processors_left() {
 }
 
 #[test]
-fn a_slot_of_a_former_run_in_use_before_it_is_anybodys_is_caught() {
+fn a_slot_of_a_former_run_in_use_before_it_has_an_id_is_caught() {
     must_fail(|| given_back_beside_a_walk(Record::renew_state_first));
 }
 
@@ -148,7 +148,8 @@ fn what_a_former_run_abandoned_is_not_taken_again() {
     });
 }
 
-/// The old run ends, another one takes the slot and finishes there, while a handle asks for the end of the old one.
+/// The old run ends, another one takes the slot and finishes there, while a handle asks for the end
+/// of the old one.
 fn asked_by_a_stale_handle(change_hands: fn(&Record)) {
     explore(None, move || {
         let record = Record::of_the_old_run(USED);
@@ -163,7 +164,7 @@ fn asked_by_a_stale_handle(change_hands: fn(&Record)) {
 fn stale_handle_does_not_report_the_end_of_another_microprocess() {
     asked_by_a_stale_handle(|record| {
         assert!(record.is_taken());
-        assert_eq!(record.id.load(Ordering::Relaxed), NOBODY);
+        assert_eq!(record.id.load(Ordering::Relaxed), NO_ID);
         record.renew();
         record.finished.store(1, Ordering::Relaxed);
     });

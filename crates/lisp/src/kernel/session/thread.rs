@@ -358,8 +358,8 @@ impl LispThread {
     /// ends, and is repeated later. The end of a time slice is not a request, because a connection
     /// would be started twice.
     pub(crate) fn has_request(&self) -> bool {
-        let is_condemned = || self.microprocess.get().is_some_and(Microprocess::is_condemned);
-        self.requests.load(Ordering::SeqCst) != 0 || is_condemned()
+        let is_kill_pending = || self.microprocess.get().is_some_and(Microprocess::is_kill_pending);
+        self.requests.load(Ordering::SeqCst) != 0 || is_kill_pending()
     }
 
     /// Terminates the thread, whatever it does. Repeated calls do not delay its `dynamic-wind`

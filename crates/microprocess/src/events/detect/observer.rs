@@ -9,14 +9,14 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::Ordering;
 
 use super::program::{self, Maps, OUT};
-use super::watcher::Seat;
+use super::watcher::MapEntry;
 use crate::data::statistics::Statistics;
 use crate::data::view::{View, ViewWords, WORDS};
 use crate::processor::kernel_thread::KernelThread;
 use crate::processor::shared::KERNEL_THREADS_MAX;
 
 /// The most virtual processors that are watched at a time.
-const SEATS_MAX: u32 = 1024;
+const MAP_ENTRIES_MAX: u32 = 1024;
 
 /// The BPF program in the host's scheduler, with its maps.
 #[derive(Debug)]
@@ -30,13 +30,13 @@ pub(crate) struct Observer {
     in_use: Mutex<InUse>,
 }
 
-/// The views and seats that are in use.
+/// The views and map entries that are in use.
 #[derive(Debug, Default)]
 struct InUse {
     views: usize,
-    seats: u32,
-    /// Seats that are not in use.
-    free: Vec<&'static Seat>,
+    map_entries: u32,
+    /// Map entries that are not in use.
+    free: Vec<&'static MapEntry>,
 }
 
 static OBSERVER: OnceLock<Observer> = OnceLock::new();
@@ -66,9 +66,9 @@ impl Observer {
         let refused = |errno| Refused { errno, log: String::new() };
         let threads = Map::hash(8, 4, KERNEL_THREADS_MAX).map_err(refused)?;
         let views = Words::new(KERNEL_THREADS_MAX).map_err(refused)?;
-        let counters = Words::new(SEATS_MAX).map_err(refused)?;
+        let counters = Words::new(MAP_ENTRIES_MAX).map_err(refused)?;
         let example = Ring::new().map_err(refused)?;
-        let rings = Map::table_of(example.map(), SEATS_MAX).map_err(refused)?;
+        let rings = Map::table_of(example.map(), MAP_ENTRIES_MAX).map_err(refused)?;
         let maps =
             Maps { threads: &threads, views: views.map(), counters: counters.map(), rings: &rings };
         let enlist = Program::load(&program::enlist(&threads))?;
@@ -93,10 +93,10 @@ impl Observer {
         }
     }
 
-    /// Registers the calling thread as the sentinel of the virtual processor in `seat`. If that
-    /// fails, the watcher is sometimes woken in vain.
-    pub(super) fn enlist_sentinel(&'static self, seat: &Seat) {
-        let _woken_in_vain = self.enlist.run([self.number(seat.sentinel().0)]);
+    /// Registers the calling thread as the sentinel of the virtual processor with `map_entry`. If
+    /// that fails, the watcher is sometimes woken in vain.
+    pub(super) fn enlist_sentinel(&'static self, map_entry: &MapEntry) {
+        let _woken_in_vain = self.enlist.run([self.number(map_entry.sentinel().0)]);
     }
 
     /// Called when the sentinel, which is the calling thread, ends.
@@ -130,26 +130,27 @@ impl Observer {
         ((ptr::from_ref(words).addr() - first.addr()) / size_of::<ViewWords>()) as u64
     }
 
-    /// A seat for the watcher of a virtual processor.
+    /// A map entry for the watcher of a virtual processor.
     ///
     /// # Errors
     /// The host gives no more memory or descriptors, or too many virtual processors are watched.
-    pub(crate) fn seat(&'static self) -> Result<&'static Seat, Errno> {
+    pub(crate) fn map_entry(&'static self) -> Result<&'static MapEntry, Errno> {
         let mut in_use = self.in_use();
-        if let Some(seat) = in_use.free.pop() {
-            seat.reset();
-            return Ok(seat);
+        if let Some(map_entry) = in_use.free.pop() {
+            map_entry.reset();
+            return Ok(map_entry);
         }
-        let counters = self.counters.entries().get(in_use.seats as usize).ok_or(Errno::NOMEM)?;
+        let counters =
+            self.counters.entries().get(in_use.map_entries as usize).ok_or(Errno::NOMEM)?;
         let sentinel = View::new(self.new_words(&mut in_use).ok_or(Errno::NOMEM)?);
-        sentinel.guard(in_use.seats);
-        let seat = Seat::new(in_use.seats, counters, sentinel)?;
-        self.rings.put(in_use.seats, seat.ring().map())?;
-        in_use.seats += 1;
-        Ok(Box::leak(Box::new(seat)))
+        sentinel.guard(in_use.map_entries);
+        let map_entry = MapEntry::new(in_use.map_entries, counters, sentinel)?;
+        self.rings.put(in_use.map_entries, map_entry.ring().map())?;
+        in_use.map_entries += 1;
+        Ok(Box::leak(Box::new(map_entry)))
     }
 
-    /// What the host did to the holders of the virtual processor in seat `number`.
+    /// What the host did to the holders of the virtual processor with map entry `number`.
     pub(crate) fn counted(&self, number: u32) -> Statistics {
         let Some(counters) = self.counters.entries().get(number as usize) else {
             return Statistics::default();
@@ -163,8 +164,8 @@ impl Observer {
         }
     }
 
-    /// Returns a seat for use by the next virtual processor.
-    pub(crate) fn give_back(&self, seat: &'static Seat) {
-        self.in_use().free.push(seat);
+    /// Returns a map entry for use by the next virtual processor.
+    pub(crate) fn give_back(&self, map_entry: &'static MapEntry) {
+        self.in_use().free.push(map_entry);
     }
 }

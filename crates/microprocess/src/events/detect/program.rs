@@ -5,7 +5,7 @@
 //!   next is registered:  its view says RUNNING; had the host taken its CPU while it held a virtual processor: resumed += 1
 //!   prev is registered and runnable:   its view says WAITING; if it holds a virtual processor: preempted += 1
 //!   prev is registered and sleeps:     its view says ASLEEP, and where, if it holds a virtual processor with events unmasked; then
-//!                                      the watcher in that seat is woken, unless its sentinel comes next
+//!                                      its watcher is woken, unless its sentinel comes next
 //! ```
 //! A thread is identified by the address of the host's structure for it, which `sched_switch` has
 //! as an argument. Reading *inside* that structure would depend on its layout. For threads that are
@@ -37,7 +37,7 @@ const PREV: i16 = 8;
 const NEXT: i16 = 16;
 const PREV_STATE: i16 = 24;
 
-/// Byte offsets of the words of a seat's counters.
+/// Byte offsets of the words of the counters of a map entry.
 pub(super) const PREEMPTED: i16 = 0;
 pub(super) const RESUMED: i16 = 8;
 
@@ -72,9 +72,9 @@ pub(super) struct Maps<'a> {
     pub(super) threads: &'a Map,
     /// Views.
     pub(super) views: &'a Map,
-    /// Counters of each seat.
+    /// Counters of each map entry.
     pub(super) counters: &'a Map,
-    /// The ring of each seat.
+    /// The ring of each map entry.
     pub(super) rings: &'a Map,
 }
 
@@ -133,13 +133,13 @@ fn virtual_processor(code: &mut Assembler, otherwise: Label) {
     code.jump_if(R8, Condition::AtMost, 1, otherwise);
 }
 
-/// Puts the seat number of the virtual processor in `R8` on the stack.
-fn seat(code: &mut Assembler, otherwise: Label) {
-    code.add(R8, offset_of!(Vp, seat) as i32);
+/// Puts the map entry number of the virtual processor in `R8` on the stack.
+fn map_entry(code: &mut Assembler, otherwise: Label) {
+    code.add(R8, offset_of!(Vp, map_entry) as i32);
     read_user(code, INDEX, size_of::<u32>(), otherwise);
 }
 
-/// Adds one to counter `what` of the seat on the stack.
+/// Adds one to counter `what` of the map entry on the stack.
 fn count(code: &mut Assembler, maps: &Maps<'_>, what: i16, otherwise: Label) {
     look_up(code, maps.counters, INDEX, otherwise);
     code.set(R1, 1);
@@ -214,7 +214,7 @@ fn leave(code: &mut Assembler, maps: &Maps<'_>, end: Label) {
     code.load(Whole, R1, R10, STACKED_PC);
     code.store(Whole, R7, PC, R1);
     publish(code, ASLEEP);
-    seat(code, end);
+    map_entry(code, end);
     code.load(Half, R1, R10, INDEX);
     code.add(R1, 1);
     code.load(Half, R2, R10, COMES);
@@ -234,7 +234,7 @@ fn leave(code: &mut Assembler, maps: &Maps<'_>, end: Label) {
     code.place(runnable);
     publish(code, WAITING);
     virtual_processor(code, end);
-    seat(code, end);
+    map_entry(code, end);
     code.load(Half, R1, R10, INDEX);
     code.add(R1, 1);
     code.store(Whole, R7, TAKEN_FROM, R1);

@@ -31,7 +31,7 @@ const AGAIN: Duration = Duration::from_micros(100);
 
 /// Where the watcher of a virtual processor waits.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct MapEntry {
     number: u32,
     ring: Ring,
     /// Signalled when the runtime stops.
@@ -42,7 +42,7 @@ pub(crate) struct Seat {
     sentinel: View,
 }
 
-impl Seat {
+impl MapEntry {
     pub(super) fn new(
         number: u32,
         counters: &'static ViewWords,
@@ -76,7 +76,7 @@ impl Seat {
 }
 
 /// The body of the watcher of `vp`.
-pub(crate) fn watch(vp: &'static Vp, seat: &'static Seat) {
+pub(crate) fn watch(vp: &'static Vp, map_entry: &'static MapEntry) {
     if vp.cpu() != ANY_CPU {
         // If refused, it works on another core, with more delay.
         let _anywhere = set_affinity(ThreadId::current(), &CpuSet::single(vp.cpu()));
@@ -86,18 +86,18 @@ pub(crate) fn watch(vp: &'static Vp, seat: &'static Seat) {
     while !vp.shared().stopping.load(Ordering::SeqCst) {
         // After an interrupted wait, or one for which there was no memory, an extra check does no
         // harm.
-        let _told = seat.ring.wait(seat.stop.as_fd(), timeout);
+        let _told = map_entry.ring.wait(map_entry.stop.as_fd(), timeout);
         let is_asleep = || vp.look_at_holder(|holder| holder.asleep().is_some());
         let sleeps_on = take_from_sleeper(vp) != Look::Taken && is_asleep();
         timeout = sleeps_on.then_some(AGAIN);
     }
-    let _was_told = seat.stop.drain();
+    let _was_told = map_entry.stop.drain();
 }
 
 /// The body of the sentinel of `vp`, if the host reports where the holder sleeps.
-pub(crate) fn guard(vp: &'static Vp, seat: &'static Seat) {
+pub(crate) fn guard(vp: &'static Vp, map_entry: &'static MapEntry) {
     let observer = Observer::made();
-    observer.inspect(|observer| observer.enlist_sentinel(seat));
+    observer.inspect(|observer| observer.enlist_sentinel(map_entry));
     sentinel::start(vp);
     observer.inspect(|observer| observer.delist_sentinel());
 }

@@ -49,7 +49,7 @@ pub(crate) struct Awaited {
     peer: Cell<*const Peer>,
     bell: Cell<u32>,
     woken: Cell<bool>,
-    /// Number of loans that ended while the debtor slept.
+    /// Number of donations that ended while the recipient slept.
     in_vain: Cell<u32>,
     /// The level that the waiter was last asked to take.
     followed: Cell<u8>,
@@ -372,15 +372,15 @@ impl Awaiting {
     }
 
     /// Calls `tell` with what is known of the peer that will answer the latest call: its bells, the
-    /// number of its bell, and the number of loans in vain.
+    /// number of its bell, and the number of donations in vain.
     pub(crate) fn latest_call<R>(&self, tell: impl FnOnce(&Peer, u32, u32) -> R) -> Option<R> {
         let lists = self.lists.acquire();
         let call = lists.waits.iter().find(|awaited| awaited.is_call())?;
         Some(tell(call.peer()?, call.bell.get(), call.in_vain.get()))
     }
 
-    /// Records the outcome of a loan to the peer that will answer the latest call.
-    pub(crate) fn judge_loan(&self, was_in_vain: bool) {
+    /// Records the outcome of a donation to the peer that will answer the latest call.
+    pub(crate) fn judge_donation(&self, was_in_vain: bool) {
         let lists = self.lists.acquire();
         if let Some(call) = lists.waits.iter().find(|awaited| awaited.is_call()) {
             call.in_vain.set(if was_in_vain { call.in_vain.get() + 1 } else { 0 });

@@ -1,5 +1,5 @@
-//! The two bell pages of a process: the page that it shows, and the page on which other processes
-//! ring.
+//! The two bell pages of a process: the state page, which only it writes, and the ring page, on
+//! which other processes ring.
 #![expect(unsafe_code, reason = "atomic words in shared mappings")]
 
 use core::ptr;
@@ -22,7 +22,7 @@ pub(super) const NO_BELL: u32 = u32::MAX;
 const LINE_BYTES: usize = 64;
 const BYTES: usize = BELLS_MAX * LINE_BYTES;
 
-/// The state of a virtual processor, as its owner shows it.
+/// The state of a virtual processor, as its owner publishes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
@@ -34,9 +34,9 @@ pub enum Standing {
     Absent,
 }
 
-/// What the owner shows of one virtual processor.
+/// What the owner publishes of one virtual processor.
 #[repr(C, align(64))]
-struct Shown {
+struct StateLine {
     /// Awake or parked: see [`ring`].
     state: AtomicU32,
     cpu: AtomicU32,
@@ -46,17 +46,17 @@ struct Shown {
 
 /// What other processes may write.
 #[repr(C, align(64))]
-struct Open {
+struct RingLine {
     /// The counter that they increment to ring.
     counter: AtomicU32,
-    /// The word through which they lend the holder their scheduling class: see
-    /// [`lend`](super::lend).
-    loan: AtomicU32,
+    /// The word through which they donate their scheduling class to the holder: see
+    /// [`donate`](super::donate).
+    donation: AtomicU32,
 }
 
-const _: () = assert!(size_of::<Shown>() == LINE_BYTES && size_of::<Open>() == LINE_BYTES);
+const _: () = assert!(size_of::<StateLine>() == LINE_BYTES && size_of::<RingLine>() == LINE_BYTES);
 
-fn shown(memory: &SealedMemory, bell: u32) -> &Shown {
+fn state_line(memory: &SealedMemory, bell: u32) -> &StateLine {
     assert!((bell as usize) < BELLS_MAX, "no such bell");
     let address = memory.base() + bell as usize * LINE_BYTES;
     // SAFETY: inside the mapping, which is `BYTES` long and lives as long as `memory`. It holds
@@ -64,10 +64,10 @@ fn shown(memory: &SealedMemory, bell: u32) -> &Shown {
     unsafe { &*ptr::with_exposed_provenance(address) }
 }
 
-fn open(memory: &SealedMemory, bell: u32) -> &Open {
+fn ring_line(memory: &SealedMemory, bell: u32) -> &RingLine {
     assert!((bell as usize) < BELLS_MAX, "no such bell");
     let address = memory.base() + bell as usize * LINE_BYTES;
-    // SAFETY: as for `shown`; in addition, the memory is mapped for writing.
+    // SAFETY: as for `state_line`; in addition, the memory is mapped for writing.
     unsafe { &*ptr::with_exposed_provenance(address) }
 }
 
@@ -82,21 +82,21 @@ pub(crate) fn cpu_of(vp: &Vp) -> usize {
 /// The bell pages of this process.
 #[derive(Debug)]
 pub(crate) struct BellPages {
-    shown: SealedMemory,
-    open: SealedMemory,
+    state_page: SealedMemory,
+    ring_page: SealedMemory,
     /// One bit for each bell that is in use.
     taken: AtomicU64,
 }
 
 impl BellPages {
     pub(super) fn new() -> Result<Self, Errno> {
-        let shown = SealedMemory::new(BYTES, Writers::Maker)?;
-        let open = SealedMemory::new(BYTES, Writers::All)?;
-        Ok(Self { shown, open, taken: AtomicU64::new(0) })
+        let state_page = SealedMemory::new(BYTES, Writers::Maker)?;
+        let ring_page = SealedMemory::new(BYTES, Writers::All)?;
+        Ok(Self { state_page, ring_page, taken: AtomicU64::new(0) })
     }
 
     pub(super) fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
-        (self.shown.as_fd(), self.open.as_fd())
+        (self.state_page.as_fd(), self.ring_page.as_fd())
     }
 
     pub(super) fn take(&self) -> Option<u32> {
@@ -109,24 +109,24 @@ impl BellPages {
         self.taken.fetch_and(!(1 << bell), Ordering::SeqCst);
     }
 
-    /// Shows that the holder of `bell` is awake again.
-    pub(super) fn show_awake(&self, bell: u32) {
-        ring::show_awake(&shown(&self.shown, bell).state);
+    /// Publishes that the holder of `bell` is awake again.
+    pub(super) fn publish_awake(&self, bell: u32) {
+        ring::publish_awake(&state_line(&self.state_page, bell).state);
     }
 
-    /// Shows the CPU of the holder.
-    pub(super) fn show_cpu(&self, bell: u32, cpu: usize) {
-        show(&shown(&self.shown, bell).cpu, u32::try_from(cpu).unwrap_or(u32::MAX));
+    /// Publishes the CPU of the holder.
+    pub(super) fn publish_cpu(&self, bell: u32, cpu: usize) {
+        publish(&state_line(&self.state_page, bell).cpu, u32::try_from(cpu).unwrap_or(u32::MAX));
     }
 
-    /// Shows which kernel thread holds the virtual processor.
-    pub(super) fn show_holder(&self, bell: u32, holder: Option<ThreadId>) {
-        show(&shown(&self.shown, bell).holder, holder.map_or(0, ThreadId::number));
+    /// Publishes which kernel thread holds the virtual processor.
+    pub(super) fn publish_holder(&self, bell: u32, holder: Option<ThreadId>) {
+        publish(&state_line(&self.state_page, bell).holder, holder.map_or(0, ThreadId::number));
     }
 
-    /// Shows that the holder is about to sleep. Call before the last check of the words.
-    pub(super) fn show_parked(&self, bell: u32) {
-        ring::show_parked(&shown(&self.shown, bell).state);
+    /// Publishes that the holder is about to sleep. Call before the last check of the words.
+    pub(super) fn publish_parked(&self, bell: u32) {
+        ring::publish_parked(&state_line(&self.state_page, bell).state);
     }
 
     /// The counter's value; to be read before the last check of the words.
@@ -136,19 +136,19 @@ impl BellPages {
 
     /// The counter of `bell`.
     pub(super) fn counter(&self, bell: u32) -> &AtomicU32 {
-        &open(&self.open, bell).counter
+        &ring_line(&self.ring_page, bell).counter
     }
 
-    /// The word through which other processes lend.
-    pub(super) fn loan(&self, bell: u32) -> &AtomicU32 {
-        &open(&self.open, bell).loan
+    /// The word through which other processes donate.
+    pub(super) fn donation(&self, bell: u32) -> &AtomicU32 {
+        &ring_line(&self.ring_page, bell).donation
     }
 
     /// Wakes every holder that is parked.
     pub(super) fn ring_all(&self) {
         let taken = self.taken.load(Ordering::SeqCst);
         for bell in (0..BELLS_MAX as u32).filter(|bell| taken & 1 << bell != 0) {
-            ring::ring_if_parked(&shown(&self.shown, bell).state, self.counter(bell));
+            ring::ring_if_parked(&state_line(&self.state_page, bell).state, self.counter(bell));
         }
     }
 
@@ -160,7 +160,7 @@ impl BellPages {
 
 /// Stores `value` only if it is new: a cache line that is not written stays in the caches of all
 /// its readers.
-fn show(place: &AtomicU32, value: u32) {
+fn publish(place: &AtomicU32, value: u32) {
     if place.load(Ordering::Relaxed) != value {
         place.store(value, Ordering::Relaxed);
     }
@@ -169,38 +169,43 @@ fn show(place: &AtomicU32, value: u32) {
 /// The bell pages of another process.
 #[derive(Debug)]
 pub(super) struct PeerPages {
-    shown: SealedMemory,
-    open: SealedMemory,
+    state_page: SealedMemory,
+    ring_page: SealedMemory,
     /// The process number.
     process: u32,
 }
 
 impl PeerPages {
-    pub(super) fn receive(shown: OwnedFd, open: OwnedFd, process: u32) -> Result<Self, Errno> {
-        let shown = SealedMemory::receive(shown, BYTES, Use::Read)?;
-        let open = SealedMemory::receive(open, BYTES, Use::ReadWrite)?;
-        if shown.bytes() != BYTES || open.bytes() != BYTES {
+    pub(super) fn receive(
+        state_page: OwnedFd,
+        ring_page: OwnedFd,
+        process: u32,
+    ) -> Result<Self, Errno> {
+        let state_page = SealedMemory::receive(state_page, BYTES, Use::Read)?;
+        let ring_page = SealedMemory::receive(ring_page, BYTES, Use::ReadWrite)?;
+        if state_page.bytes() != BYTES || ring_page.bytes() != BYTES {
             return Err(Errno::INVAL);
         }
-        Ok(Self { shown, open, process })
+        Ok(Self { state_page, ring_page, process })
     }
 
-    /// The loan word of the holder of `bell`, and that holder. `None` if the alleged holder is not
-    /// a thread of that process.
-    pub(super) fn debtor(&self, bell: u32) -> Option<(&AtomicU32, ThreadId)> {
+    /// The donation word of the holder of `bell`, and that holder. `None` if the alleged holder is
+    /// not a thread of that process.
+    pub(super) fn recipient(&self, bell: u32) -> Option<(&AtomicU32, ThreadId)> {
         let exists = (bell as usize) < BELLS_MAX;
-        let holder = exists.then(|| shown(&self.shown, bell).holder.load(Ordering::Relaxed))?;
+        let holder =
+            exists.then(|| state_line(&self.state_page, bell).holder.load(Ordering::Relaxed))?;
         let holder = Some(ThreadId::new(holder)).filter(|_| holder != 0)?;
-        holder.exists_in(self.process).then(|| (&open(&self.open, bell).loan, holder))
+        holder.exists_in(self.process).then(|| (&ring_line(&self.ring_page, bell).donation, holder))
     }
 
     pub(super) fn standing(&self, bell: u32) -> Standing {
         if bell as usize >= BELLS_MAX {
             return Standing::Absent;
         }
-        let shown = shown(&self.shown, bell);
-        let is_parked = ring::is_parked(&shown.state);
-        let cpu = shown.cpu.load(Ordering::Relaxed) as usize;
+        let line = state_line(&self.state_page, bell);
+        let is_parked = ring::is_parked(&line.state);
+        let cpu = line.cpu.load(Ordering::Relaxed) as usize;
         if is_parked { Standing::Parked(cpu) } else { Standing::Awake(cpu) }
     }
 
@@ -208,8 +213,8 @@ impl PeerPages {
         let exists = (bell as usize) < BELLS_MAX;
         exists
             && ring::ring_if_parked(
-                &shown(&self.shown, bell).state,
-                &open(&self.open, bell).counter,
+                &state_line(&self.state_page, bell).state,
+                &ring_line(&self.ring_page, bell).counter,
             )
     }
 }

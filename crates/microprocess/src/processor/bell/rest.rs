@@ -4,7 +4,7 @@ use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 
-use super::lend::Lending;
+use super::donate::Donation;
 use super::{Bell, LOOK_AGAIN_NS};
 use crate::data::deadline::Deadline;
 use crate::processor::kernel_thread::KernelThread;
@@ -27,8 +27,10 @@ impl Masked<'_> {
     /// Decides where to sleep. Call as the holder, with events masked.
     pub(crate) fn settle_rest(self) -> Rest {
         let bell = &self.bell;
-        let count =
-            bell.shown_at().filter(|_| bell.awaits()).map(|(pages, number)| pages.count(number));
+        let count = bell
+            .pages_and_number()
+            .filter(|_| bell.awaits())
+            .map(|(pages, number)| pages.count(number));
         let rest = match (self.port(), count) {
             (Some(port), count) if port.is_pending() => Rest::Port(count),
             (_, Some(count)) => Rest::Bell(count),
@@ -42,9 +44,9 @@ impl Masked<'_> {
     /// Sleeps as decided, until it is woken or until `deadline_ns`. Call as the holder, idle, with
     /// events masked.
     pub(crate) fn rest(self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
-        let shown_at = self.bell.shown_at();
-        if let Some((pages, number)) = shown_at {
-            pages.show_parked(number);
+        let place = self.bell.pages_and_number();
+        if let Some((pages, number)) = place {
+            pages.publish_parked(number);
         }
         // Waiters are not made runnable here: while this virtual processor is idle, other holders
         // may take its parked microprocesses.
@@ -53,8 +55,8 @@ impl Masked<'_> {
             self.sleep(thread, rest, deadline_ns);
             spin::wake(self.vp());
         }
-        if let Some((pages, number)) = shown_at {
-            pages.show_awake(number);
+        if let Some((pages, number)) = place {
+            pages.publish_awake(number);
         }
     }
 
@@ -62,11 +64,11 @@ impl Masked<'_> {
         if deadline_ns.is_some() {
             thread.be_exact();
         }
-        let counter = || self.bell.shown_at().map(|(pages, number)| pages.counter(number));
-        let again_ns = match self.bell.lend(deadline_ns) {
-            Lending::Done => return,
-            Lending::NotBefore(again_ns) => again_ns,
-            Lending::None => monotonic_ns() + LOOK_AGAIN_NS,
+        let counter = || self.bell.pages_and_number().map(|(pages, number)| pages.counter(number));
+        let again_ns = match self.bell.donate(deadline_ns) {
+            Donation::Done => return,
+            Donation::NotBefore(again_ns) => again_ns,
+            Donation::None => monotonic_ns() + LOOK_AGAIN_NS,
         };
         match (rest, self.port()) {
             (Rest::Bell(count), _) => {
@@ -97,7 +99,7 @@ impl Bell {
         if self.rests_here.load(Ordering::SeqCst) == 0 {
             return false;
         }
-        if let Some((pages, number)) = self.shown_at() {
+        if let Some((pages, number)) = self.pages_and_number() {
             pages.rouse(number);
         }
         true

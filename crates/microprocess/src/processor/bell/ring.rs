@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Either the waker finds the sleeper parked. Then the counter changes before the sleep begins, or
-//! the waker wakes the sleeper. Or the sleeper shows that it is parked after the waker has read the
-//! state; then it reads the new word. The word is changed by a sequentially consistent access.
+//! the waker wakes the sleeper. Or the sleeper publishes that it is parked after the waker has read
+//! the state; then it reads the new word. The word is changed by a sequentially consistent access.
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
@@ -23,13 +23,13 @@ pub(super) fn count(counter: &AtomicU32) -> u32 {
     counter.load(Ordering::SeqCst)
 }
 
-/// Shows that the sleeper is about to sleep. Call before its last check of the words.
-pub(super) fn show_parked(state: &AtomicU32) {
+/// Publishes that the sleeper is about to sleep. Call before its last check of the words.
+pub(super) fn publish_parked(state: &AtomicU32) {
     state.swap(PARKED, Ordering::SeqCst);
 }
 
-/// Shows that the sleeper has woken. It checks the words again before its next sleep.
-pub(super) fn show_awake(state: &AtomicU32) {
+/// Publishes that the sleeper has woken. It checks the words again before its next sleep.
+pub(super) fn publish_awake(state: &AtomicU32) {
     state.store(AWAKE, Ordering::Relaxed);
 }
 

@@ -62,14 +62,14 @@ pub(crate) fn spin_or_yield(vp: Masked<'_>) -> bool {
     if bell.look(vp) {
         return true;
     }
-    let Some((pages, number)) = bell.shown_at() else { return false };
+    let Some((pages, number)) = bell.pages_and_number() else { return false };
     let cpu = cpu_of(&vp);
     let now =
         || bell.awaiting.latest(|peer, there, woken| wait_mode(peer.standing(there), woken, cpu));
-    pages.show_cpu(number, cpu);
+    pages.publish_cpu(number, cpu);
     // If this is the first virtual processor that the thread received, the thread had no number yet
     // at that time.
-    pages.show_holder(number, KernelThread::current().id());
+    pages.publish_holder(number, KernelThread::current().id());
     match now() {
         Some(WaitMode::Spin) => spin(vp),
         Some(WaitMode::HandOver) => hand_over(vp, || now() == Some(WaitMode::HandOver)),

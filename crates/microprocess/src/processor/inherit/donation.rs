@@ -43,29 +43,30 @@ impl Donation {
         vp: Masked<'_>,
     ) -> Option<&'static Record> {
         // Every record has at least the lowest level.
-        let heir = owner.zip(first.filter(|first| *first > 0));
-        let leaver = self.owner.get().filter(|old| Some(*old) != heir.map(|(heir, _)| heir));
+        let recipient = owner.zip(first.filter(|first| *first > 0));
+        let leaver =
+            self.owner.get().filter(|old| Some(*old) != recipient.map(|(recipient, _)| recipient));
         let leaver = leaver.filter(|old| {
             self.owner.set(None);
             old.0.inheritance.change(old.0, |inheritance| inheritance.unlink(self))
         });
-        let heir = heir.filter(|(heir, level)| self.give(*heir, *level));
-        let heir = heir.map(|(heir, _)| heir);
-        for changed in [leaver, heir].into_iter().flatten() {
+        let recipient = recipient.filter(|(recipient, level)| self.give(*recipient, *level));
+        let recipient = recipient.map(|(recipient, _)| recipient);
+        for changed in [leaver, recipient].into_iter().flatten() {
             announce(changed.0, vp);
         }
         // If the owner changes, the former owner has just released the lock, and waits for nothing.
-        heir.or(leaver).map(|changed| changed.0)
+        recipient.or(leaver).map(|changed| changed.0)
     }
 
-    /// Donates `level` to `heir`, in whose list the donation is or to whose list it is added.
-    /// Returns whether that changes the effective level of `heir`.
-    fn give(&self, heir: MicroprocessRef, level: u8) -> bool {
-        let is_new = self.owner.replace(Some(heir)).is_none();
+    /// Donates `level` to `recipient`, in whose list the donation is or to whose list it is added.
+    /// Returns whether that changes the effective level of `recipient`.
+    fn give(&self, recipient: MicroprocessRef, level: u8) -> bool {
+        let is_new = self.owner.replace(Some(recipient)).is_none();
         if !is_new && self.level.get() == level {
             return false;
         }
-        heir.0.inheritance.change(heir.0, |inheritance| {
+        recipient.0.inheritance.change(recipient.0, |inheritance| {
             self.level.set(level);
             if is_new {
                 inheritance.link(self);

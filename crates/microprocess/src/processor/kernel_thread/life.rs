@@ -103,7 +103,7 @@ impl KernelThread {
     /// Returns the record for use by the next kernel thread.
     fn retire(&'static self) {
         self.hold.renew();
-        self.turn.renew();
+        self.wait_word.renew();
         self.running.set(None);
         self.nominated.store(ptr::null_mut(), Ordering::Relaxed);
         self.stacks.set(None);
@@ -123,7 +123,7 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     let thread = unsafe { &*argument.cast_const().cast::<KernelThread>() };
     let (beginning, stacks) = (thread.beginning.take(), thread.stacks());
     let Some(((vp, role), stack)) = beginning.zip(stacks) else { return ptr::null_mut() };
-    thread.told.begin(vp.shared().means);
+    thread.host_level.begin(vp.shared().permissions);
     instruments::begin_base();
     thread.become_current(open_reader());
     let shared = vp.shared();

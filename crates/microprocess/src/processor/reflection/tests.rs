@@ -1,4 +1,4 @@
-//! What the real host is told.
+//! What the real host knows.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,8 +8,8 @@ use kyocho_sys::scheduling::{nice, set_attributes};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 
+use super::host_level::{BUSY, HostLevel};
 use super::permitted;
-use super::told::{BUSY, Told};
 use crate::data::priority::Priority;
 
 const LOW: u8 = 3;
@@ -18,23 +18,23 @@ const LOW: u8 = 3;
 /// the affected thread starts a process.
 #[test]
 fn starting_a_process_waits_for_a_change_in_progress() {
-    let means = permitted().filter(|means| means.nice < means.nice_max);
-    let Some(means) = means else {
+    let permissions = permitted().filter(|permissions| permissions.nice < permissions.nice_max);
+    let Some(permissions) = permissions else {
         return skip(
             "starting_a_process_waits_for_a_change_in_progress",
             "nice values not permitted",
         );
     };
-    let told = Arc::new(Told::new());
+    let host_level = Arc::new(HostLevel::new());
     let begins = Arc::new(AtomicBool::new(false));
     let starter = {
-        let (told, begins) = (Arc::clone(&told), Arc::clone(&begins));
+        let (host_level, begins) = (Arc::clone(&host_level), Arc::clone(&begins));
         thread::spawn(move || {
             let me = ThreadId::current();
-            told.0.store(BUSY, Ordering::SeqCst);
-            set_attributes(me, means.attributes(LOW)).unwrap();
+            host_level.0.store(BUSY, Ordering::SeqCst);
+            set_attributes(me, permissions.attributes(LOW)).unwrap();
             begins.store(true, Ordering::SeqCst);
-            let in_body = told.while_normal(me, means, || nice(me).unwrap());
+            let in_body = host_level.while_normal(me, permissions, || nice(me).unwrap());
             (in_body, nice(me).unwrap())
         })
     };
@@ -44,7 +44,7 @@ fn starting_a_process_waits_for_a_change_in_progress() {
     // Long enough for a starter that does not wait to finish. A starter that does wait is not
     // disturbed by this.
     (0..1000).for_each(|_| thread::yield_now());
-    told.0.store(LOW, Ordering::SeqCst);
-    assert_eq!(starter.join().unwrap(), (means.nice, means.nice));
-    assert!(told.is(Priority::NORMAL.level()));
+    host_level.0.store(LOW, Ordering::SeqCst);
+    assert_eq!(starter.join().unwrap(), (permissions.nice, permissions.nice));
+    assert!(host_level.is(Priority::NORMAL.level()));
 }

@@ -3,8 +3,8 @@
 //!
 //! A process that always runs at a high priority would keep all others from the CPU. The monitor
 //! therefore adds up the CPU time that the process has used. If that exceeds its share of a window,
-//! all virtual processors stand aside for the rest of the window. The excess counts against the
-//! next windows. So the share holds on average, however late a virtual processor stops.
+//! all virtual processors yield their CPUs for the rest of the window. The excess counts against
+//! the next windows. So the share holds on average, however late a virtual processor stops.
 
 /// The length of a window.
 const WINDOW_NS: u64 = 100_000_000;
@@ -15,8 +15,8 @@ const DEBT_WINDOWS_MAX: u64 = 10;
 /// What is settled for a runtime about its dealings with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// The longest time for which a virtual processor stands aside at once.
-    pub(crate) aside_max_ns: u64,
+    /// The longest time for which a virtual processor yields its CPU at once.
+    pub(crate) cpu_yield_max_ns: u64,
     /// The CPU time limit, in percent of one CPU.
     pub(crate) cpu_percent_max: Option<u32>,
     /// The action against a virtual processor that no longer answers.

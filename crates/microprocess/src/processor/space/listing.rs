@@ -1,22 +1,22 @@
 //! A virtual processor among those of all processes: it publishes the level that it wants to run,
-//! and stands aside.
+//! and yields the CPU.
 //!
 //! ```text
-//!   switch to another level ──► publish ──┬─ lower: RANK ──► next scheduling point ──► give way
+//!   switch to another level ──► publish ──┬─ lower: RANK ──► next scheduling point ──► yield
 //!                                         └─ higher: nothing; others notice it by their monitors
-//!   monitor's tick ──► beat, contested? ──┬─ outranked: RANK, interrupt ──► handler ──► give way
+//!   monitor's tick ──► beat, contested? ──┬─ outranked: RANK, interrupt ──► handler ──► yield
 //!                                         └─ a CPU is free: move there
-//!   give way: aside = 1, check again, sleep ◄── rouse: by one that becomes idle or less urgent, or by an attention bit
+//!   yield: yielded = 1, check again, sleep ◄── rouse: by one that becomes idle or less urgent, or by an attention bit
 //! ```
 //!
-//! **Invariant:** a holder that stands aside has events masked and holds no lock. It is between two
-//! sections, as an idle holder is.
+//! **Invariant:** a holder that has yielded its CPU has events masked and holds no lock. It is
+//! between two sections, as an idle holder is.
 //!
-//! **Invariant:** no wake is lost. A holder sets its `aside` before it reads the others' entries.
-//! The others store their entry before they read `aside`. All these accesses are sequentially
-//! consistent. The holder changes its attention word from 0 to [`ASIDE`](attention::ASIDE) in one
-//! step, and a thread that sets a bit there wakes it. A process that overwrites the table can delay
-//! a wake by [`LOOK_AGAIN_NS`], no more.
+//! **Invariant:** no wake is lost. A holder sets its `yielded` before it reads the others' entries.
+//! The others store their entry before they read `yielded`. All these accesses are sequentially
+//! consistent. The holder changes its attention word from 0 to
+//! [`CPU_YIELDED`](attention::CPU_YIELDED) in one step, and a thread that sets a bit there wakes
+//! it. A process that overwrites the table can delay a wake by [`LOOK_AGAIN_NS`], no more.
 
 use core::cell::Cell;
 
@@ -31,8 +31,8 @@ use super::{Space, space};
 use crate::processor::kernel_thread::{ANY_CPU, KernelThread};
 use crate::processor::vp::{Masked, Vp, attention};
 
-/// How often a holder that stands aside checks whether it still must: the more urgent process may
-/// have died.
+/// How often a holder that has yielded its CPU checks whether it still must: the more urgent
+/// process may have died.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 /// A value of `published`: nothing to run.
 pub(crate) const NOTHING: u8 = u8::MAX;
@@ -136,15 +136,15 @@ impl Masked<'_> {
         running.max(chosen).max(self.queue().highest())
     }
 
-    /// Stands aside while another virtual processor has a greater right to the CPU, but not longer
-    /// than the bound. Call as the holder, with events masked, outside any lock.
+    /// Yields the CPU while another virtual processor has a greater right to the CPU, but not
+    /// longer than the bound. Call as the holder, with events masked, outside any lock.
     #[cold]
-    pub(crate) fn give_way(self) {
+    pub(crate) fn yield_cpu(self) {
         let listing = &self.listing;
         let Some((space, index, entry)) = listing.entry() else { return };
         KernelThread::current().pin(self.cpu());
         self.sample_cpu(entry);
-        let bound_ns = self.shared().limits.aside_max_ns;
+        let bound_ns = self.shared().limits.cpu_yield_max_ns;
         let mut patience = listing.patience.get();
         let outranked = |claim: Claim, now_ns| {
             rank_of(claim, space.table.claims(index, now_ns)) == Rank::Outranked
@@ -154,24 +154,24 @@ impl Masked<'_> {
             listing.published.store(level, Ordering::Relaxed);
             entry.want(Some(level));
             let claim = Claim { index, level, cpu: entry.cpu() };
-            entry.aside.store(1, Ordering::SeqCst);
+            entry.yielded.store(1, Ordering::SeqCst);
             let now_ns = monotonic_ns();
-            let until_ns = patience.aside_until(outranked(claim, now_ns), now_ns, bound_ns);
+            let until_ns = patience.yield_until(outranked(claim, now_ns), now_ns, bound_ns);
             let spent_ns = self.shared().spent_until_ns.load(Ordering::SeqCst);
             let spent_until_ns = Some(spent_ns).filter(|&spent_ns| now_ns < spent_ns);
             let Some(until_ns) = until_ns.max(spent_until_ns) else { break };
-            if !self.begin_aside() {
+            if !self.begin_cpu_yield() {
                 // An attention bit must be served first. Rank is checked again afterwards.
                 self.attention.fetch_or(attention::RANK, Ordering::Relaxed);
                 break;
             }
             if !core::mem::replace(&mut rested, true) {
-                self.counters.aside.bump();
+                self.counters.cpu_yields.bump();
             }
-            futex::wait_shared(&entry.aside, 1, Some(until_ns.min(now_ns + LOOK_AGAIN_NS)));
-            attention::rise(&self.attention, attention::ASIDE);
+            futex::wait_shared(&entry.yielded, 1, Some(until_ns.min(now_ns + LOOK_AGAIN_NS)));
+            attention::rise(&self.attention, attention::CPU_YIELDED);
         }
-        entry.aside.store(0, Ordering::SeqCst);
+        entry.yielded.store(0, Ordering::SeqCst);
         listing.patience.set(patience);
         if rested {
             entry.beat(monotonic_ns());
@@ -180,9 +180,9 @@ impl Masked<'_> {
         }
     }
 
-    fn begin_aside(self) -> bool {
-        let aside = attention::ASIDE;
-        attention::rest(&self.attention, aside)
+    fn begin_cpu_yield(self) -> bool {
+        let yielded = attention::CPU_YIELDED;
+        attention::rest(&self.attention, yielded)
     }
 }
 
@@ -194,10 +194,10 @@ impl Vp {
         }
     }
 
-    /// Wakes the holder from standing aside, because of a bit in `attention`. May be called by any
-    /// thread.
+    /// Wakes the holder, which has yielded its CPU, because of a bit in `attention`. May be called
+    /// by any thread.
     #[cold]
-    pub(crate) fn rouse_aside(&self) {
+    pub(crate) fn rouse_from_cpu_yield(&self) {
         if let Some((_, _, entry)) = self.listing.entry() {
             entry.rouse();
         }

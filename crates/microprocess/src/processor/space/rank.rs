@@ -1,4 +1,4 @@
-//! Which virtual processor stands aside for which: the pure part of cooperation between address
+//! Which virtual processor yields its CPU to which: the pure part of cooperation between address
 //! spaces.
 
 use core::cmp::Reverse;
@@ -41,24 +41,24 @@ pub(super) fn better_cpu(
     allowed.iter().copied().find(|&cpu| others.clone().all(|other| other.cpu != cpu))
 }
 
-/// How long an outranked virtual processor stands aside: as long as it is outranked, but not longer
-/// than a bound at a time.
+/// How long an outranked virtual processor yields its CPU: as long as it is outranked, but not
+/// longer than a bound at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Patience {
-    /// Since when it has stood aside.
+    /// Since when it has yielded its CPU.
     since_ns: Option<u64>,
     /// Until when it may run although it is outranked.
     grace_end_ns: u64,
 }
 
-/// How long a virtual processor may run after it has stood aside for the bound.
+/// How long a virtual processor may run after it has yielded for the bound.
 const GRACE_NS: u64 = crate::data::slice::SLICE_NS;
 
 impl Patience {
     pub(super) const NEW: Self = Self { since_ns: None, grace_end_ns: 0 };
 
-    /// Until when to stand aside, evaluated at `now_ns`; `None`: not at all.
-    pub(super) fn aside_until(
+    /// Until when to yield, evaluated at `now_ns`; `None`: not at all.
+    pub(super) fn yield_until(
         &mut self,
         outranked: bool,
         now_ns: u64,

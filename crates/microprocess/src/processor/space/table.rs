@@ -3,7 +3,7 @@
 //! ```text
 //!   byte 0     used: how many entries were ever taken
 //!   byte 64    entry 0     an entry belongs to the process that holds the file lock on its bytes
-//!   byte 128   entry 1     wanted, cpu, aside, beat
+//!   byte 128   entry 1     wanted, cpu, yielded, beat
 //!   ...
 //! ```
 //!
@@ -40,8 +40,8 @@ pub(super) struct Entry {
     /// 1 + the level that it runs or wants to run; 0 if it has nothing to run.
     wanted: AtomicU32,
     cpu: AtomicU32,
-    /// A futex word: 1 while it stands aside.
-    pub(super) aside: AtomicU32,
+    /// A futex word: 1 while it yields its CPU.
+    pub(super) yielded: AtomicU32,
     /// When its owner last renewed the entry.
     beat_ns: AtomicU64,
 }
@@ -59,8 +59,8 @@ impl Entry {
     /// Publishes the level that it wants to run.
     pub(super) fn want(&self, level: Option<u8>) {
         let wanted = level.map_or(0, |level| 1 + u32::from(level));
-        // Stored before the others' `aside` is read. A holder that stands aside sets `aside` before
-        // it reads this word.
+        // Stored before the others' `yielded` is read. A holder that yields its CPU sets `yielded`
+        // before it reads this word.
         self.wanted.store(wanted, Ordering::SeqCst);
     }
 
@@ -85,16 +85,16 @@ impl Entry {
         valid.then(|| Claim { index, level: (wanted - 1) as u8, cpu: self.cpu() })
     }
 
-    /// Wakes the holder from standing aside.
+    /// Wakes the holder, which has yielded its CPU.
     pub(super) fn rouse(&self) {
-        self.aside.store(0, Ordering::SeqCst);
-        futex::wake_shared(&self.aside, u32::MAX);
+        self.yielded.store(0, Ordering::SeqCst);
+        futex::wake_shared(&self.yielded, u32::MAX);
     }
 
     fn clear(&self) {
         self.want(None);
         self.move_to(usize::MAX);
-        self.aside.store(0, Ordering::Relaxed);
+        self.yielded.store(0, Ordering::Relaxed);
     }
 }
 
@@ -168,12 +168,12 @@ impl Table {
         self.claims(ENTRIES_MAX, monotonic_ns()).filter(|claim| claim.cpu == cpu).count()
     }
 
-    /// Wakes the holders that stand aside on `cpu` and want a level above `level`.
+    /// Wakes the holders that have yielded `cpu` and want a level above `level`.
     pub(super) fn rouse_above(&self, cpu: usize, level: Option<u8>) {
         let floor = level.map_or(0, |level| 1 + u32::from(level));
         for (_, entry) in self.entries() {
-            let aside = entry.aside.load(Ordering::SeqCst) != 0;
-            if aside && entry.cpu() == cpu && entry.wanted.load(Ordering::Relaxed) > floor {
+            let has_yielded = entry.yielded.load(Ordering::SeqCst) != 0;
+            if has_yielded && entry.cpu() == cpu && entry.wanted.load(Ordering::Relaxed) > floor {
                 entry.rouse();
             }
         }

@@ -23,7 +23,7 @@ use crate::{scope, statistics, yield_now};
 const TIMES: usize = 3;
 /// If a claim is older than this while another thread has the taker's CPU, the taker was suspended.
 /// A check takes some microseconds.
-const ASIDE_NS: u64 = 100_000;
+const SUSPENDED_NS: u64 = 100_000;
 /// How long the CPU is then occupied: longer than the sleeper sleeps.
 const HOGGED_NS: u64 = 400_000;
 const SLEEP_NS: i64 = 50_000;
@@ -39,8 +39,8 @@ fn hog(vp: &'static Vp, hits: &AtomicUsize, stop: &AtomicBool) {
         nap_ns = (nap_ns + 7_001) % 130_000;
         pause(20_000 + nap_ns);
         let begin_ns = monotonic_ns();
-        while vp.holder().is_claimed() && monotonic_ns() - begin_ns < ASIDE_NS {}
-        if monotonic_ns() - begin_ns >= ASIDE_NS && vp.holder().is_claimed() {
+        while vp.holder().is_claimed() && monotonic_ns() - begin_ns < SUSPENDED_NS {}
+        if monotonic_ns() - begin_ns >= SUSPENDED_NS && vp.holder().is_claimed() {
             hits.fetch_add(1, Ordering::SeqCst);
             while monotonic_ns() - begin_ns < HOGGED_NS {}
         }

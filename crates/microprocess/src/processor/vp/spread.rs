@@ -98,8 +98,8 @@ impl Masked<'_> {
         let vps = self.shared().vps();
         let idle = vps.iter().filter(|vp| vp.is_free()).count();
         let count = self.surplus(idle, runs);
-        let heirs = vps.iter().filter(|vp| vp.is_free()).take(idle).cycle();
-        for (_, vp) in (0..count).zip(heirs) {
+        let idle_vps = vps.iter().filter(|vp| vp.is_free()).take(idle).cycle();
+        for (_, vp) in (0..count).zip(idle_vps) {
             let Some(record) = self.queue().give() else { break };
             self.counters.shared.bump();
             record.send_to(self, vp);

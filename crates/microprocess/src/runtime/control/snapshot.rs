@@ -162,7 +162,7 @@ fn entry_of(record: &'static Record, vps: &[&'static Vp]) -> Option<Entry> {
         return None;
     }
     let id = record.id();
-    if id == tenure::NOBODY {
+    if id == tenure::NO_ID {
         return None;
     }
     fence(Ordering::Acquire);

@@ -306,9 +306,9 @@ fn orders_to_an_ended_microprocess_are_refused() {
             assert_eq!(target.kill(), Err(Gone));
             assert_eq!(target.suspend(), Err(Gone));
             // Nor does the next user of its record get the order.
-            let heir = spawn(|| 1);
+            let next_user = spawn(|| 1);
             assert_eq!(target.kill(), Err(Gone));
-            assert_eq!(heir.join().unwrap(), 1);
+            assert_eq!(next_user.join().unwrap(), 1);
             assert!(find(target.id()).is_none());
         })
         .unwrap();

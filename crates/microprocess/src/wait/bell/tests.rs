@@ -11,7 +11,7 @@ use crate::wait::sync::tests::on_processors;
 use crate::yield_now;
 use crate::{Builder, Microprocess, Priority, spawn};
 
-const NOBODY: u32 = 0;
+const NO_BELL: u32 = 0;
 
 /// What two processes share in a test: a word, and the bell of its waiter. The other process is a
 /// kernel thread outside any runtime.
@@ -25,18 +25,18 @@ struct Line {
 }
 
 fn own_peer() -> Peer {
-    let (shown, open) = descriptors().unwrap();
+    let (state_page, ring_page) = descriptors().unwrap();
     let again = |descriptor: std::os::fd::BorrowedFd<'_>| -> OwnedFd {
         descriptor.try_clone_to_owned().unwrap()
     };
-    Peer::receive(again(shown), again(open), std::process::id()).unwrap()
+    Peer::receive(again(state_page), again(ring_page), std::process::id()).unwrap()
 }
 
 impl Line {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             word: AtomicU32::new(0),
-            bell: AtomicU32::new(NOBODY),
+            bell: AtomicU32::new(NO_BELL),
             level: AtomicU32::new(0),
             over: AtomicU32::new(0),
             peer: own_peer(),
@@ -76,7 +76,7 @@ impl Line {
     fn change(&self, value: u32) {
         self.word.swap(value, Ordering::SeqCst);
         let bell = self.bell.load(Ordering::SeqCst);
-        if bell != NOBODY {
+        if bell != NO_BELL {
             self.peer.ring(bell - 1);
         }
     }
@@ -188,7 +188,7 @@ fn serve_at(line: &Line, number: u32, levels: [u32; 2]) {
 }
 
 fn await_bell(line: &Line) {
-    while line.bell.swap(NOBODY, Ordering::SeqCst) == NOBODY {
+    while line.bell.swap(NO_BELL, Ordering::SeqCst) == NO_BELL {
         yield_now();
     }
 }
@@ -266,7 +266,7 @@ fn limit_and_kill_end_a_wait_and_leave_nothing_linked() {
             assert_eq!(line.wait(0, Some(Duration::from_millis(2))), None);
             let other = Arc::clone(&line);
             let killed = spawn(move || other.wait(0, None));
-            while line.bell.swap(NOBODY, Ordering::SeqCst) == NOBODY {
+            while line.bell.swap(NO_BELL, Ordering::SeqCst) == NO_BELL {
                 yield_now();
             }
             killed.microprocess().kill().unwrap();
@@ -306,12 +306,12 @@ fn each_of_many_waiters_is_woken_by_its_own_word() {
 
 #[test]
 fn pages_of_another_process_are_checked() {
-    let (shown, open) = descriptors().unwrap();
+    let (state_page, ring_page) = descriptors().unwrap();
     let again = |descriptor: std::os::fd::BorrowedFd<'_>| descriptor.try_clone_to_owned().unwrap();
     let (socket, _other) = UnixStream::pair().unwrap();
-    assert!(Peer::receive(again(socket.as_fd()), again(open), 1).is_err());
+    assert!(Peer::receive(again(socket.as_fd()), again(ring_page), 1).is_err());
     // A page that only its owner may write is not accepted as the open one.
-    assert!(Peer::receive(again(shown), again(shown), 1).is_err());
+    assert!(Peer::receive(again(state_page), again(state_page), 1).is_err());
     let peer = own_peer();
     assert_eq!(peer.standing(BELLS_MAX as u32), Standing::Absent);
     assert!(!peer.ring(u32::MAX));
@@ -323,7 +323,7 @@ fn word_of_this_process_also_ends_a_wait() {
         let line = Line::new();
         let other = Arc::clone(&line);
         let waiter = spawn(move || other.wait(0, None));
-        while line.bell.load(Ordering::SeqCst) == NOBODY {
+        while line.bell.load(Ordering::SeqCst) == NO_BELL {
             yield_now();
         }
         let outside = Arc::clone(&line);

@@ -219,11 +219,11 @@ impl RawMutex {
         count_less(caller);
         let is_owed = state.is_owed(caller);
         let first = state.waiters.pop();
-        let heir = first.as_ref().map(Claimed::microprocess);
-        if let Some(heir) = heir {
-            heir.0.end_wait();
+        let next_holder = first.as_ref().map(Claimed::microprocess);
+        if let Some(next_holder) = next_holder {
+            next_holder.0.end_wait();
         }
-        state.holder = heir.filter(|_| is_owed);
+        state.holder = next_holder.filter(|_| is_owed);
         state.held = state.holder.is_some();
         // Neither the old nor the new holder waits for anything, so the chain of waits ends here.
         let _ends_here = state.settle(vp);

@@ -1,4 +1,4 @@
-//! Which virtual processor stands aside, which one moves, and for how long.
+//! Which virtual processor yields its CPU, which one moves, and for how long.
 
 use proptest::prelude::{Strategy, proptest};
 
@@ -61,17 +61,17 @@ fn first_processor_on_a_cpu_stays() {
 #[test]
 fn standing_aside_is_bounded_then_pauses_then_begins_anew() {
     let mut patience = Patience::NEW;
-    assert_eq!(patience.aside_until(false, 10, 100), None);
-    assert_eq!(patience.aside_until(true, 20, 100), Some(120));
-    assert_eq!(patience.aside_until(true, 119, 100), Some(120));
-    assert_eq!(patience.aside_until(true, 120, 100), None);
-    assert_eq!(patience.aside_until(true, 119 + GRACE_NS, 100), None);
-    assert_eq!(patience.aside_until(true, 120 + GRACE_NS, 100), Some(220 + GRACE_NS));
+    assert_eq!(patience.yield_until(false, 10, 100), None);
+    assert_eq!(patience.yield_until(true, 20, 100), Some(120));
+    assert_eq!(patience.yield_until(true, 119, 100), Some(120));
+    assert_eq!(patience.yield_until(true, 120, 100), None);
+    assert_eq!(patience.yield_until(true, 119 + GRACE_NS, 100), None);
+    assert_eq!(patience.yield_until(true, 120 + GRACE_NS, 100), Some(220 + GRACE_NS));
     // It could run in between.
-    assert_eq!(patience.aside_until(false, 150 + GRACE_NS, 100), None);
-    assert_eq!(patience.aside_until(true, 160 + GRACE_NS, 100), Some(260 + GRACE_NS));
+    assert_eq!(patience.yield_until(false, 150 + GRACE_NS, 100), None);
+    assert_eq!(patience.yield_until(true, 160 + GRACE_NS, 100), Some(260 + GRACE_NS));
     let mut fresh = Patience::NEW;
-    assert_eq!(fresh.aside_until(true, 1, u64::MAX), Some(u64::MAX));
+    assert_eq!(fresh.yield_until(true, 1, u64::MAX), Some(u64::MAX));
     let mut never = Patience::NEW;
-    assert_eq!(never.aside_until(true, 1, 0), None);
+    assert_eq!(never.yield_until(true, 1, 0), None);
 }

@@ -72,11 +72,11 @@ fn more_urgent_sleepers_are_woken() {
         assert!(one.claim(index));
         one.entry(index).move_to(usize::from(index == 1));
         one.entry(index).want(Some(level));
-        one.entry(index).aside.store(1, Ordering::Relaxed);
+        one.entry(index).yielded.store(1, Ordering::Relaxed);
     }
     another.rouse_above(0, Some(10));
-    let aside = |index| one.entry(index).aside.load(Ordering::Relaxed);
-    assert_eq!([aside(0), aside(1), aside(2)], [1, 1, 0]);
+    let yielded = |index| one.entry(index).yielded.load(Ordering::Relaxed);
+    assert_eq!([yielded(0), yielded(1), yielded(2)], [1, 1, 0]);
     another.rouse_above(0, None);
-    assert_eq!([aside(0), aside(1), aside(2)], [0, 1, 0]);
+    assert_eq!([yielded(0), yielded(1), yielded(2)], [0, 1, 0]);
 }

@@ -162,10 +162,10 @@ fn sleep_in_the_kernel() {
     }
 }
 
-/// Uses all CPU time it gets, until it was made to stand aside.
+/// Uses all CPU time it gets, until it was made to yield its CPU.
 fn be_greedy() {
     let end_ns = monotonic_ns() + GIVE_UP_NS;
-    while statistics().aside == 0 {
+    while statistics().cpu_yields == 0 {
         assert!(monotonic_ns() < end_ns, "the process was not stopped");
     }
 }
@@ -223,7 +223,7 @@ fn a_process_that_does_not_answer_blocked_is_demoted() {
 }
 
 #[test]
-fn process_over_its_share_of_cpu_time_stands_aside() {
+fn process_over_its_share_of_cpu_time_has_yielded() {
     let output = misbehave("greedy report");
     assert!(output.status.success(), "{output:?}");
     assert!(!told(&output).contains("kyocho:"), "{output:?}");

@@ -43,14 +43,14 @@ fn slice_is_prolonged_once_while_a_mutex_is_held() {
         assert!(!me.prolongs_slice());
         scope(|scope| {
             let held = first.lock().unwrap();
-            let heir = scope.spawn(|| {
+            let next_holder = scope.spawn(|| {
                 let _handed_over = first.lock().unwrap();
                 crate::processor::record::MicroprocessRef::current().0.prolongs_slice()
             });
             yield_now();
             drop(held);
             assert!(!me.prolongs_slice());
-            assert!(heir.join().unwrap());
+            assert!(next_holder.join().unwrap());
         });
     });
 }

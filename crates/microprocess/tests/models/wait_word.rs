@@ -1,7 +1,7 @@
 //! A waiting thread receives a virtual processor; a thread with a virtual processor ends its
 //! idling; and both at once.
 
-#[path = "../../src/protocol/turn.rs"]
+#[path = "../../src/protocol/wait_word.rs"]
 mod real;
 
 use loom::cell::UnsafeCell;
@@ -10,12 +10,12 @@ use loom::thread::spawn;
 use crate::claim::Hold;
 use crate::prim::atomic::{AtomicU32, Ordering, forget_orderings, order_stores};
 use crate::{explore, for_ever, futex, must_fail};
-pub(crate) use real::Turn;
+pub(crate) use real::WaitWord;
 
 /// A thread that waits for a virtual processor. The virtual processor is a cell that its holder may
 /// read.
 struct Waiter {
-    turn: Turn,
+    wait_word: WaitWord,
     hold: Hold<UnsafeCell<u32>>,
     processor: &'static UnsafeCell<u32>,
 }
@@ -23,8 +23,9 @@ struct Waiter {
 impl Waiter {
     fn new() -> &'static Self {
         let processor = for_ever(UnsafeCell::new(0));
-        let waiter = Self { turn: Turn::new(), hold: Hold::new(core::ptr::null_mut()), processor };
-        waiter.turn.renew();
+        let waiter =
+            Self { wait_word: WaitWord::new(), hold: Hold::new(core::ptr::null_mut()), processor };
+        waiter.wait_word.renew();
         waiter.hold.renew();
         for_ever(waiter)
     }
@@ -33,7 +34,7 @@ impl Waiter {
         // SAFETY: no thread holds it yet.
         self.processor.with_mut(|content| unsafe { *content = 7 });
         self.hold.set(self.processor);
-        self.turn.run();
+        self.wait_word.run();
     }
 
     fn wait(&self) -> Option<u32> {
@@ -44,7 +45,7 @@ impl Waiter {
         &'a self,
         look: fn(&'a Hold<UnsafeCell<u32>>) -> Option<&'static UnsafeCell<u32>>,
     ) -> Option<u32> {
-        let processor = self.turn.wait(|| look(&self.hold))?;
+        let processor = self.wait_word.wait(|| look(&self.hold))?;
         // SAFETY: the model checks it.
         Some(processor.with(|content| unsafe { *content }))
     }
@@ -56,7 +57,7 @@ fn given_and_roused(wait: fn(&Waiter) -> Option<u32>) {
     explore(Some(3), move || {
         let waiter = Waiter::new();
         let giver = spawn(move || waiter.give());
-        let rouser = spawn(move || waiter.turn.rouse());
+        let rouser = spawn(move || waiter.wait_word.rouse());
         assert_eq!(wait(waiter), Some(7));
         giver.join().unwrap();
         rouser.join().unwrap();
@@ -87,8 +88,8 @@ fn check_without_acquire_is_caught() {
 fn idle_holder_is_woken_once_or_before_it_sleeps() {
     explore(None, || {
         let waiter = Waiter::new();
-        let rouser = spawn(move || waiter.turn.rouse());
-        assert!(waiter.turn.idle(None));
+        let rouser = spawn(move || waiter.wait_word.rouse());
+        assert!(waiter.wait_word.idle(None));
         rouser.join().unwrap();
     });
 }
@@ -98,8 +99,8 @@ fn an_exit_is_not_missed_behind_a_late_rouse() {
     order_stores();
     explore(Some(3), || {
         let waiter = Waiter::new();
-        let rouser = spawn(move || waiter.turn.rouse());
-        let dismisser = spawn(move || waiter.turn.exit());
+        let rouser = spawn(move || waiter.wait_word.rouse());
+        let dismisser = spawn(move || waiter.wait_word.exit());
         assert_eq!(waiter.wait(), None);
         rouser.join().unwrap();
         dismisser.join().unwrap();

@@ -21,24 +21,24 @@ const EXIT: u32 = 2;
 
 /// The wait word of one kernel thread.
 #[derive(Debug)]
-pub(crate) struct Turn(AtomicU32);
+pub(crate) struct WaitWord(AtomicU32);
 
-impl Turn {
+impl WaitWord {
     pub(crate) const fn new() -> Self {
         Self(AtomicU32::new(WAIT))
     }
 
     /// Wakes the thread, which has received a virtual processor.
     pub(crate) fn run(&self) {
-        self.say(RUN);
+        self.post(RUN);
     }
 
     /// Makes the thread, which waits for a virtual processor, exit instead.
     pub(crate) fn exit(&self) {
-        self.say(EXIT);
+        self.post(EXIT);
     }
 
-    fn say(&self, what: u32) {
+    fn post(&self, what: u32) {
         self.0.store(what, Ordering::Release);
         futex::wake(&self.0, 1);
     }

@@ -1,24 +1,26 @@
 //! When a killed loop is abandoned.
 
-use super::{STRIKES_MAX, Strikes, code_of};
+use super::{SAME_DEPTH_MAX, SameDepth, code_of};
 
-fn after(interruptions: impl IntoIterator<Item = (usize, bool)>) -> Strikes {
-    interruptions.into_iter().fold(Strikes::NONE, |strikes, (sp, inside)| strikes.after(sp, inside))
+fn after(interruptions: impl IntoIterator<Item = (usize, bool)>) -> SameDepth {
+    interruptions
+        .into_iter()
+        .fold(SameDepth::NONE, |same_depth, (sp, inside)| same_depth.after(sp, inside))
 }
 
 #[test]
 fn loop_at_the_same_depth_is_abandoned() {
-    let times = STRIKES_MAX as usize;
-    assert!(!after((1..times).map(|_| (64, true))).are_enough());
-    assert!(after((0..times).map(|_| (64, true))).are_enough());
+    let times = SAME_DEPTH_MAX as usize;
+    assert!(!after((1..times).map(|_| (64, true))).is_enough());
+    assert!(after((0..times).map(|_| (64, true))).is_enough());
 }
 
 #[test]
 fn library_code_or_another_depth_restarts_the_count() {
-    let times = STRIKES_MAX as usize;
+    let times = SAME_DEPTH_MAX as usize;
     let interruption = |at: usize| if at == times / 2 { (64, false) } else { (64, true) };
-    assert!(!after((0..=times).map(interruption)).are_enough());
-    assert!(!after((0..2 * times).map(|at| (64 + at % 2 * 16, true))).are_enough());
+    assert!(!after((0..=times).map(interruption)).is_enough());
+    assert!(!after((0..2 * times).map(|at| (64 + at % 2 * 16, true))).is_enough());
 }
 
 #[test]

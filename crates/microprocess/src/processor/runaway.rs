@@ -5,10 +5,10 @@
 //! allocator, and the compiler provides no unwinding out of instructions that do not panic. So the
 //! loop keeps running, slice by slice, until its next call of the runtime.
 //!
-//! The loop counts as one without calls if [`STRIKES_MAX`] slices in a row end in the same way: the
-//! stack pointer is the same, and the program counter is in the program itself. Shared libraries do
-//! not count, since the allocator and the C library hold their locks there. Such a microprocess is
-//! abandoned where it stands. Its destructors do not run, and its locks stay held.
+//! The loop counts as one without calls if [`SAME_DEPTH_MAX`] slices in a row end in the same way:
+//! the stack pointer is the same, and the program counter is in the program itself. Shared
+//! libraries do not count, since the allocator and the C library hold their locks there. Such a
+//! microprocess is abandoned where it stands. Its destructors do not run, and its locks stay held.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ use crate::processor::code_map;
 use crate::processor::kernel_thread::KernelThread;
 
 /// How many checks, one in each slice, must find a loop at the same place before it is abandoned.
-const STRIKES_MAX: u32 = 8;
+const SAME_DEPTH_MAX: u32 = 8;
 
 /// Where a microprocess was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +32,12 @@ pub(crate) struct Interrupted {
 
 /// How many times in a row code was found at the same stack depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Strikes {
+pub(crate) struct SameDepth {
     sp: usize,
     count: u32,
 }
 
-impl Strikes {
+impl SameDepth {
     pub(crate) const NONE: Self = Self { sp: 0, count: 0 };
 
     /// The count after one more interruption. `in_program`: the code was the program's own.
@@ -49,8 +49,8 @@ impl Strikes {
         }
     }
 
-    fn are_enough(self) -> bool {
-        self.count >= STRIKES_MAX
+    fn is_enough(self) -> bool {
+        self.count >= SAME_DEPTH_MAX
     }
 }
 
@@ -58,9 +58,9 @@ impl Strikes {
 /// signal handler.
 pub(crate) fn abandons(thread: &KernelThread, at: Interrupted) -> bool {
     let in_program = PROGRAM.get().is_some_and(|program| program.contains(&at.pc));
-    let strikes = thread.strikes.get().after(at.sp, in_program);
-    thread.strikes.set(strikes);
-    strikes.are_enough()
+    let same_depth = thread.same_depth.get().after(at.sp, in_program);
+    thread.same_depth.set(same_depth);
+    same_depth.is_enough()
 }
 
 /// The addresses of the program's own code. Not known if the C library is part of it.

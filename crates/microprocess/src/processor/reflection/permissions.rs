@@ -28,7 +28,7 @@ const HIGHEST: i32 = Priority::HIGHEST.level() as i32;
 
 /// What the host permits for the kernel threads of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Means {
+pub(crate) struct Permissions {
     /// The greatest real-time level permitted; 0 if none is.
     pub(super) real_time_max: u8,
     /// The nice value at the start of the process, and the lowest and highest that a thread may get
@@ -38,7 +38,7 @@ pub(crate) struct Means {
     pub(super) nice_max: i32,
 }
 
-impl Means {
+impl Permissions {
     /// Whether anything is permitted.
     pub(super) fn is_any(self) -> bool {
         self.real_time_max != 0 || self.nice_min < self.nice || self.nice < self.nice_max
