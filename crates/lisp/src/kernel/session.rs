@@ -332,26 +332,37 @@ impl LispSession {
 
     /// Raises an exception in the evaluation; `false` if there is none.
     pub(crate) fn interrupt(&self) -> bool {
-        self.ask_main(REQUEST_INTERRUPT)
+        let main = lock(&self.main).clone();
+        main.inspect(|main| main.request(REQUEST_INTERRUPT)).is_some()
     }
 
     /// Called when every thread waits for another, `caller` as the last one. Raises the error in
     /// the main thread. It does nothing if some thread has been killed, or has a pending request,
     /// and has not reacted yet. That thread will run, and wait again or end; then the check is
     /// repeated.
+    ///
+    /// The call may come late, in the next evaluation. So it takes the main thread's wait, which
+    /// others can end no more, and then looks again: if every thread still waits, none of them can
+    /// run before the main thread. Otherwise the main thread is woken to check what it waits for.
     pub(crate) fn report_deadlock(&self, kernel: &Kernel, caller: &LispThread) {
         let is_to_run = |thread: &LispThread| {
             let hears = |it: &Microprocess| thread.id != caller.id && it.is_being_killed();
             thread.microprocess.get().is_some_and(|it| it.is_kill_pending() || hears(it))
         };
-        if !self.threads(kernel).any(|thread| is_to_run(&thread)) {
-            self.ask_main(REQUEST_DEADLOCK);
+        if self.threads(kernel).any(|thread| is_to_run(&thread)) {
+            return;
         }
-    }
-
-    fn ask_main(&self, request: u32) -> bool {
-        let main = lock(&self.main).clone();
-        main.inspect(|main| main.request(request)).is_some()
+        let Some(main) = lock(&self.main).clone() else { return };
+        if !main.parked.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let is_deadlock = self.active.load(Ordering::Acquire) == 0;
+        self.activate();
+        if is_deadlock {
+            main.request(REQUEST_DEADLOCK);
+        } else {
+            main.wake();
+        }
     }
 }
 

@@ -3,11 +3,13 @@
 mod bounds;
 
 use super::{boot, on, within_watchdog};
+use crate::kernel::session::thread::LispThread;
 use crate::system::{Session, SessionHandle, System};
 use core::time::Duration;
 use kyocho_heap::account::{Account, Bounds, Usage};
 use kyocho_library::port::SessionPorts;
 use kyocho_microprocess::Priority;
+use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::JoinHandle;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -230,6 +232,32 @@ fn deadlocks_are_detected_for_each_session() {
         assert!(message.starts_with("error deadlock"), "{message}");
         assert_eq!(message.lines().count(), 2, "it lists only threads of this session: {message}");
         interrupted(&loops, running);
+    });
+}
+
+/// A thread that ends as the last one of an evaluation may report a deadlock when the next
+/// evaluation has begun.
+#[test]
+fn a_deadlock_that_is_reported_late_is_none() {
+    two(|system, ada, _| {
+        let (a, _) = open(&system, &ada);
+        let text = "(thread-join! (spawn (lambda () (let loop () (loop))) 'loops))";
+        let running = in_background(a, text);
+        let kernel = &system.kernel;
+        let found = |is_it: fn(&LispThread) -> bool| loop {
+            if let Some(thread) = kernel.threads.started().into_iter().find(|thread| is_it(thread)) {
+                break thread;
+            }
+            nap();
+        };
+        let main = found(|thread| thread.parked.load(Ordering::Acquire));
+        let loops = found(|thread| thread.ran_ns.load(Ordering::Relaxed) > 0 && thread.name() == "loops");
+        main.session.report_deadlock(kernel, &loops);
+        // It has checked what it waits for.
+        found(|thread| thread.parked.load(Ordering::Acquire));
+        loops.terminate();
+        let (_a, message) = running.join().unwrap();
+        assert!(message.contains("terminated"), "{message}");
     });
 }
 
