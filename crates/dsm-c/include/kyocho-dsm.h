@@ -70,18 +70,18 @@ int kyocho_dsm_join(const kyocho_dsm_settings_t *settings);
  * node fail with ESHUTDOWN. A node that ends without leaving counts as dead. */
 int kyocho_dsm_leave(void);
 
-/* Lets 1 to 32767 threads of this process share the node in place of this thread: kernel threads,
- * each after kyocho_dsm_sit. Each acquires locks, waits, crosses barriers and fetches pages by itself.
- * A lock has at most one holder among them. A barrier waits for all seats of all nodes that were not
- * given back. Each thread sees the writes of the others at once. Calls of this thread fail with EBUSY
- * until kyocho_dsm_unshare. */
+/* Lets 1 to 32767 kernel threads of this process share the node in place of this thread. The node has
+ * one slot for each; a thread takes one with kyocho_dsm_attach_thread. Each thread acquires locks,
+ * waits, crosses barriers and fetches pages by itself. A lock has at most one holder among them. A
+ * barrier waits for all slots of all nodes that were not given back. Each thread sees the writes of
+ * the others at once. Calls of this thread fail with EBUSY until kyocho_dsm_unshare. */
 int kyocho_dsm_share(uint32_t threads);
-/* Takes a seat for this thread. EAGAIN: none is left. EISCONN: the thread has a seat or a node. */
-int kyocho_dsm_sit(void);
-/* Gives the seat back. Release all locks before: a lock that is still held stays held. */
-int kyocho_dsm_rise(void);
-/* Makes this thread the node's only one again, and removes seats that were not taken.
- * EBUSY: a thread still has its seat. EAGAIN: there are no seats. */
+/* Takes a slot for this thread. EAGAIN: none is left. EISCONN: the thread has a slot or a node. */
+int kyocho_dsm_attach_thread(void);
+/* Gives this thread's slot back. Release all locks first: a lock that is still held stays held. */
+int kyocho_dsm_detach_thread(void);
+/* Makes this thread the node's only one again, and removes slots that were not taken.
+ * EBUSY: a thread still has its slot. EAGAIN: there are no slots. */
 int kyocho_dsm_unshare(void);
 
 /* This node's number, from 0, and the number of nodes; both 0 if this thread has not joined. */
@@ -115,7 +115,7 @@ typedef struct {
 } kyocho_dsm_region_t;
 
 /* Creates a region. The first one has number 1; region 0 is the memory that the program joined with.
- * All nodes, and all seats of a node, make the same calls (except for `here`) in the same order.
+ * All nodes, and all slots of a node, make the same calls (except for `here`) in the same order.
  * Crosses a barrier. A region stays until the program ends.
  * EINVAL: it cannot be there, or there are 1024 regions.
  * If one node cannot create it, or does not, no node has it, and the call fails on all nodes.
@@ -124,7 +124,7 @@ typedef struct {
 int kyocho_dsm_region(uint32_t *number, const kyocho_dsm_region_t *region);
 
 /* Allocates zeroed memory of a region, on pages of its own, with the managers of the region. All nodes
- * make the same calls in the same order, by one seat of each. Waits for no other node. The address is
+ * make the same calls in the same order, by one slot of each. Waits for no other node. The address is
  * the same on all nodes if all gave the same `here`. ENOMEM: the region is used up. */
 int kyocho_dsm_region_allocate(uint32_t number, void **memory, size_t bytes);
 

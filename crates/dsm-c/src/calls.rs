@@ -7,11 +7,11 @@ use core::time::Duration;
 
 use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, LockId, Mode, NodeId, PageId, Placement, RegionSettings,
-    Settings, Who,
+    Settings, Waiters,
 };
 
 use crate::node::{
-    Failure, Result, answer, enter, leave, rise, share, sit, unshare, with, with_either, words,
+    Failure, Result, answer, attach, detach, enter, leave, share, unshare, with, with_either, words,
 };
 
 /// `kyocho_dsm_settings_t`
@@ -117,13 +117,13 @@ extern "C" fn kyocho_dsm_share(threads: u32) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn kyocho_dsm_sit() -> c_int {
-    answer(sit)
+extern "C" fn kyocho_dsm_attach_thread() -> c_int {
+    answer(attach)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn kyocho_dsm_rise() -> c_int {
-    answer(rise)
+extern "C" fn kyocho_dsm_detach_thread() -> c_int {
+    answer(detach)
 }
 
 #[unsafe(no_mangle)]
@@ -262,12 +262,16 @@ extern "C" fn kyocho_dsm_wait(lock: u32, condition: u32) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_signal(lock: u32, condition: u32) -> c_int {
-    answer(|| with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::One)?)))
+    answer(|| {
+        with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Waiters::One)?))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_broadcast(lock: u32, condition: u32) -> c_int {
-    answer(|| with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::All)?)))
+    answer(|| {
+        with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Waiters::All)?))
+    })
 }
 
 #[unsafe(no_mangle)]

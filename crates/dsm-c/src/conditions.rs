@@ -4,7 +4,7 @@
 
 use core::ffi::c_int;
 
-use kyocho_dsm::{ConditionId, Who};
+use kyocho_dsm::{ConditionId, Waiters};
 
 use crate::node::{Failure, or_end, with};
 use crate::objects::{Lock, read, write};
@@ -57,7 +57,7 @@ unsafe extern "C" fn kyocho_dsm_condition_signal(place: *const Condition, all: c
     or_end(|| {
         // SAFETY: C's promise.
         let condition = unsafe { read(place) }?;
-        let (id, who) = (condition.id()?, if all == 0 { Who::One } else { Who::All });
+        let (id, who) = (condition.id()?, if all == 0 { Waiters::One } else { Waiters::All });
         if condition.lock == Lock::NONE || !is_shared()? {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 use core::ffi::c_long;
 use core::ptr;
 
-use kyocho_dsm::{ConditionId, LockId, Mode, Who};
+use kyocho_dsm::{ConditionId, LockId, Mode, Waiters};
 
 use crate::node::{Failure, Result, or_end, with};
 use crate::program::{barrier, is_shared, new_lock};
@@ -177,7 +177,7 @@ unsafe extern "C" fn kyocho_dsm_flag_set(place: *mut Flag, value: u32) {
             lock.publish()?;
         }
         if is_shared()? {
-            with(|dsm| Ok(dsm.signal(lock.id()?, CHANGED, Who::All)?))?;
+            with(|dsm| Ok(dsm.signal(lock.id()?, CHANGED, Waiters::All)?))?;
         }
         lock.release()
     });

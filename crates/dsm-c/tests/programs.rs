@@ -161,12 +161,12 @@ fn a_c_program_gets_what_the_header_promises() {
 }
 
 #[test]
-fn threads_of_a_node_have_seats() {
+fn threads_of_a_node_have_slots() {
     if !have("cc") {
-        return skip("threads_of_a_node_have_seats", "cc is not installed");
+        return skip("threads_of_a_node_have_slots", "cc is not installed");
     }
-    let prefix = Prefix::new("seats");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/seats.c");
+    let prefix = Prefix::new("slots");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/slots.c");
     let program = prefix.compile(&source, Linkage::Dynamic);
     for nodes in [1, 3] {
         let said = prefix.said(&program, nodes, &[]);

@@ -60,7 +60,9 @@ pub mod wire;
 mod words;
 
 pub use address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
-pub use interface::{Action, Breach, Call, DsmError, Event, Outcome, Patience, Subject, Who};
+pub use interface::{
+    Action, Call, DsmError, Event, Outcome, ProtocolViolation, Subject, WaitPolicy, Waiters,
+};
 pub use layout::{Layout, Scheme};
 pub use link::{Frame, Link, LinkSettings, Lost};
 pub use lock::Mode;
@@ -68,10 +70,10 @@ pub use memory::Absent;
 pub use message::{BarrierKind, Message, Move};
 pub use node::Node;
 pub use page::Contents;
-pub use region::discord::{Discord, Hindrance, Instead};
-pub use region::{Misplaced, PAGES_MAX, Placement, REGIONS_MAX, RegionPlan, Regions};
+pub use region::mismatch::{RegionDifference, RegionFailure, RegionMismatch};
+pub use region::{PAGES_MAX, Placement, PlacementError, REGIONS_MAX, RegionPlan, Regions};
 pub use runtime::{
-    Checked, Dsm, Error, NodeThread, Region, RegionSettings, Seat, Settings, SharedArray,
-    SharedCell, SharedNode, Statistics,
+    CheckedNode, Dsm, Error, NodeThread, Region, RegionSettings, Settings, SharedArray, SharedCell,
+    SharedNode, Statistics, ThreadSlot,
 };
 pub use update::Update;

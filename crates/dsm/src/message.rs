@@ -25,7 +25,7 @@ use crate::encoding;
 use crate::lock::Mode;
 use crate::page::Contents;
 use crate::region::RegionPlan;
-use crate::region::discord::{Discord, Hindrance};
+use crate::region::mismatch::{RegionFailure, RegionMismatch};
 use crate::update::Update;
 
 /// A change of manager at the next barrier.
@@ -175,9 +175,9 @@ pub enum Message {
     Stranded(NodeId),
     /// Sent right before `Arrive`: the sender creates this region at the barrier, or tells what
     /// prevents it.
-    Region(RegionPlan, Option<Hindrance>),
+    Region(RegionPlan, Option<RegionFailure>),
     /// Sent right before `Go`: no node creates a region at this barrier, because the nodes differ.
-    Refuse(Discord),
+    Refuse(RegionMismatch),
 }
 
 /// When the receiver has to process a message.

@@ -11,8 +11,8 @@ use kyocho_dsm::transport::{Arrival, Local, Traffic, Transport, Waiter};
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::wire;
 use kyocho_dsm::{
-    BarrierKind, Breach, Dsm, DsmError, Error, Layout, LockId, Message, Mode, NodeId, PageId,
-    Placement, Scheme, SharedArray, Subject, ThreadId,
+    BarrierKind, Dsm, DsmError, Error, Layout, LockId, Message, Mode, NodeId, PageId, Placement,
+    ProtocolViolation, Scheme, SharedArray, Subject, ThreadId,
 };
 
 #[path = "support/permitted.rs"]
@@ -215,7 +215,7 @@ fn a_node_hurries_while_its_locks_are_waited_for() {
     beside_over(|network| Box::new(Noting(network, noted)), Detection::Protect, program, peer);
 }
 
-fn broke(error: &Error) -> Option<(NodeId, Breach, Subject)> {
+fn broke(error: &Error) -> Option<(NodeId, ProtocolViolation, Subject)> {
     match error {
         Error::Protocol(DsmError::PeerBroke(node, breach, subject)) => {
             Some((*node, *breach, *subject))
@@ -231,9 +231,9 @@ type Break = fn(&Peer);
 fn a_peer_that_breaks_the_protocol_is_named_and_what_is_here_can_be_saved() {
     let nonsense = |peer: &Peer| peer.network.send(NodeId(0), &[0xFF; 40]);
     let ill_timed = |peer: &Peer| peer.send(peer.epoch, &Message::Busy(LockId(3), ThreadId::FIRST));
-    let breaches: [(Break, Breach); 2] = [
-        (nonsense, Breach::Nonsense(wire::Nonsense::Malformed)),
-        (ill_timed, Breach::IllTimed("Busy")),
+    let breaches: [(Break, ProtocolViolation); 2] = [
+        (nonsense, ProtocolViolation::InvalidMessage(wire::InvalidMessage::Malformed)),
+        (ill_timed, ProtocolViolation::IllTimed("Busy")),
     ];
     for (break_it, breach) in breaches {
         let program = |mut dsm: Dsm, array: SharedArray<u32>| {

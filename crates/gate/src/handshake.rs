@@ -116,10 +116,10 @@ pub(crate) fn connect(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, 
     let address = SockAddr::unix(path).map_err(refused)?;
     socket.connect(&address).map_err(refused)?;
     socket.set_read_timeout(Some(HANDSHAKE_LIMIT))?;
-    let (shown, open) = bell::descriptors()?;
+    let (read_only, writable) = bell::descriptors()?;
     // A server that refuses this client may close before it reads the greeting; its refusal still
     // arrives.
-    let greeted = Message::Hello.send(socket.as_fd(), &[shown, open]);
+    let greeted = Message::Hello.send(socket.as_fd(), &[read_only, writable]);
     let answer = Message::receive(socket.as_fd());
     let (credits, descriptors) = match answer {
         Ok(Some((Message::Welcome { credits }, descriptors))) => (credits, descriptors),
@@ -127,10 +127,10 @@ pub(crate) fn connect(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, 
         Ok(Some(_)) => return Err(Error::Protocol),
         Ok(None) | Err(_) => return Err(greeted.err().map_or(Error::Closed, Error::from)),
     };
-    let [shown, open, frames] =
+    let [read_only, writable, frames] =
         <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Error::Protocol)?;
     let process = Peer::of(socket.as_fd())?.process;
-    let server = bell::Peer::receive(shown, open, process).map_err(|_| Error::Protocol)?;
+    let server = bell::Peer::receive(read_only, writable, process).map_err(|_| Error::Protocol)?;
     let most = memory_bytes(CREDITS_MAX);
     let frames =
         SealedMemory::receive(frames, most, Use::ReadWrite).map_err(|_| Error::Protocol)?;
@@ -149,8 +149,9 @@ pub(crate) fn receive_hello(socket: &Socket, process: u32) -> Result<bell::Peer,
         return Err(Error::Protocol);
     };
     socket.set_read_timeout(None)?;
-    let [shown, open] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| Error::Protocol)?;
-    bell::Peer::receive(shown, open, process).map_err(|_| Error::Protocol)
+    let [read_only, writable] =
+        <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| Error::Protocol)?;
+    bell::Peer::receive(read_only, writable, process).map_err(|_| Error::Protocol)
 }
 
 /// Answers a greeting with this process's doorbells and the client's `frames`, of which there are
@@ -160,9 +161,9 @@ pub(crate) fn welcome(
     frames: &SealedMemory,
     credits: usize,
 ) -> Result<(), Error> {
-    let (shown, open) = bell::descriptors()?;
+    let (read_only, writable) = bell::descriptors()?;
     let message = Message::Welcome { credits: credits as u32 };
-    Ok(message.send(socket, &[shown, open, frames.as_fd()])?)
+    Ok(message.send(socket, &[read_only, writable, frames.as_fd()])?)
 }
 
 #[cfg(test)]

@@ -72,13 +72,13 @@ impl Attacker {
     fn connect(path: &Path) -> Self {
         let socket = socket();
         socket.connect(&SockAddr::unix(path).unwrap()).unwrap();
-        let (shown, open) = bell::descriptors().unwrap();
+        let (read_only, writable) = bell::descriptors().unwrap();
         let hello = message([wire::HELLO, wire::VERSION, 0]);
-        passing::send(socket.as_fd(), &hello, &[shown, open]).unwrap();
+        passing::send(socket.as_fd(), &hello, &[read_only, writable]).unwrap();
         let (_, descriptors) = passing::receive(socket.as_fd(), &mut [0; 12]).unwrap();
-        let [shown, open, frames] = <[OwnedFd; 3]>::try_from(descriptors).unwrap();
+        let [read_only, writable, frames] = <[OwnedFd; 3]>::try_from(descriptors).unwrap();
         let frames = SealedMemory::receive(frames, 1 << 20, Use::ReadWrite).unwrap();
-        Self { socket, frames, server: bell::Peer::receive(shown, open, 0).unwrap() }
+        Self { socket, frames, server: bell::Peer::receive(read_only, writable, 0).unwrap() }
     }
 
     /// Word `index` of a frame.
@@ -295,18 +295,21 @@ fn bad_server(step: u32, path: &Path) {
         end();
     }
     let frames = SealedMemory::new(wire::FRAME_BYTES + wire::LIVENESS_BYTES, Writers::All).unwrap();
-    let (shown, open) = bell::descriptors().unwrap();
+    let (read_only, writable) = bell::descriptors().unwrap();
     let credits = if step == 2 { 1000 } else { 1 };
     // SAFETY: after the only frame, inside the mapping, which stays until this process ends;
     // aligned, atomic.
     let liveness: &AtomicU32 =
         unsafe { &*core::ptr::with_exposed_provenance(frames.base() + wire::FRAME_BYTES) };
-    let living = (step == 6).then(|| robust::Living::new(liveness).unwrap());
+    let living = (step == 6).then(|| robust::LivenessGuard::new(liveness).unwrap());
     let welcome = message([wire::WELCOME, wire::VERSION, credits]);
-    passing::send(client.as_fd(), &welcome, &[shown, open, frames.as_fd()]).unwrap();
-    let [shown, open] = <[OwnedFd; 2]>::try_from(descriptors).unwrap();
-    let attacker =
-        Attacker { socket: client, frames, server: bell::Peer::receive(shown, open, 0).unwrap() };
+    passing::send(client.as_fd(), &welcome, &[read_only, writable, frames.as_fd()]).unwrap();
+    let [read_only, writable] = <[OwnedFd; 2]>::try_from(descriptors).unwrap();
+    let attacker = Attacker {
+        socket: client,
+        frames,
+        server: bell::Peer::receive(read_only, writable, 0).unwrap(),
+    };
     let state = attacker.word(0, wire::STATE);
     while state.load(Ordering::SeqCst) != Word::new(Phase::Requested, 1).bits() {
         core::hint::spin_loop();

@@ -4,9 +4,9 @@
 //! ```text
 //!   donor                                   recipient, a thread of any process that shares the word
 //!   name(word, recipient)
-//!   lend(word): sleeps ───────────────────► runs in the donor's class
+//!   donate(word): sleeps ─────────────────► runs in the donor's class
 //!                                           ... does the work that the donor waits for
-//!   returns ◄────────────────────────────── repay(word, me): runs in its own class again
+//!   returns ◄──────────────────────────── end_donations(word, me): runs in its own class again
 //! ```
 //!
 //! The word is never *held* like a lock: a thread that gets it releases it at once. If another
@@ -30,38 +30,37 @@ const LOCK: usize = 13;
 
 /// The reason why a donation has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loan {
+pub enum DonationEnd {
     /// The recipient ended it, or died.
-    Repaid,
+    Ended,
     /// The deadline has passed.
     TimedOut,
     /// The word names no thread, or the kernel has no such futexes: the thread did not sleep.
     Refused,
 }
 
-/// A word that names its recipient, for [`lend`].
+/// A word that names its recipient, for [`donate`].
 #[derive(Debug, Clone, Copy)]
 pub struct Named(usize);
 
-/// Makes `debtor` the recipient of donations through `word`. A donation to another thread ends at
+/// Makes `recipient` the recipient of donations through `word`. A donation to another thread ends at
 /// its deadline at the latest.
-pub fn name(word: &AtomicU32, debtor: ThreadId) -> Named {
+pub fn name(word: &AtomicU32, recipient: ThreadId) -> Named {
     let seen = word.load(Ordering::Relaxed);
-    if seen & NUMBER != debtor.number() {
+    if seen & NUMBER != recipient.number() {
         // Another thread was faster: its recipient is as good a choice.
         let _named =
-            word.compare_exchange(seen, debtor.number(), Ordering::SeqCst, Ordering::Relaxed);
+            word.compare_exchange(seen, recipient.number(), Ordering::SeqCst, Ordering::Relaxed);
     }
     Named(word.as_ptr().expose_provenance())
 }
 
-/// Sleeps, and donates the caller's scheduling class meanwhile, until the recipient repays or the
+/// Sleeps, and donates the caller's scheduling class meanwhile, until the recipient ends it or the
 /// monotonic clock reads `deadline_ns`. The word may be unmapped meanwhile: then the call returns
-/// [`Loan::Refused`].
-/// unmapped meanwhile: then it refuses.
-pub fn lend(word: Named, deadline_ns: u64) -> Loan {
+/// [`DonationEnd::Refused`].
+pub fn donate(word: Named, deadline_ns: u64) -> DonationEnd {
     if fault::check(Call::FutexWait).is_err() {
-        return Loan::Refused;
+        return DonationEnd::Refused;
     }
     let deadline = timespec(deadline_ns);
     let arguments = [word.0, LOCK, 0, &raw const deadline as usize];
@@ -70,16 +69,16 @@ pub fn lend(word: Named, deadline_ns: u64) -> Loan {
     match answer {
         Ok(_) => {
             give_back(word);
-            Loan::Repaid
+            DonationEnd::Ended
         }
-        Err(Errno::TIMEDOUT) => Loan::TimedOut,
-        Err(_) => Loan::Refused,
+        Err(Errno::TIMEDOUT) => DonationEnd::TimedOut,
+        Err(_) => DonationEnd::Refused,
     }
 }
 
 /// Ends donations through `word` to the calling thread, which must be `me`. One load if there are
 /// none.
-pub fn repay(word: &AtomicU32, me: ThreadId) {
+pub fn end_donations(word: &AtomicU32, me: ThreadId) {
     let seen = word.load(Ordering::Relaxed);
     if seen & libc::FUTEX_WAITERS != 0 && seen & NUMBER == me.number() {
         give_back(Named(word.as_ptr().expose_provenance()));

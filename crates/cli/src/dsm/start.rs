@@ -19,7 +19,7 @@ use kyocho_sys::process::signal_at_end_of_parent;
 
 use crate::dsm::hosts::{NodeHost, node_hosts};
 use crate::dsm::run::{command_line, how, run_name};
-use crate::dsm::{Carrier, RunArguments};
+use crate::dsm::{RunArguments, TransportKind};
 
 /// Names the command that runs programs on other hosts, in place of ssh. Its arguments are a host
 /// and one command line.
@@ -45,11 +45,11 @@ enum Line {
 impl Node {
     /// Reports to the node that another node has ended.
     pub(super) fn tell_of_end(&mut self, rank: u16) {
-        let news = ended(rank);
+        let report = ended(rank);
         // If this node has ended as well, it need not know.
-        let _told = match &mut self.line {
-            Line::Here(line) => line.write_all(news.as_bytes()),
-            Line::Remote(line) => line.write_all(news.as_bytes()),
+        let _written = match &mut self.line {
+            Line::Here(line) => line.write_all(report.as_bytes()),
+            Line::Remote(line) => line.write_all(report.as_bytes()),
         };
     }
 
@@ -80,7 +80,7 @@ fn common(
 /// Starts all nodes, or none.
 pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
     let Some(file) = &arguments.hosts else { return start_here(arguments) };
-    if arguments.transport == Some(Carrier::Shm) {
+    if arguments.transport == Some(TransportKind::Shm) {
         return Err(
             "--transport shm is for nodes on this machine only: leave out --hosts, or use tcp"
                 .to_owned(),
@@ -102,7 +102,7 @@ pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
         variables.iter().for_each(|(name, value)| place.push_str(&format!("{name}={value}\n")));
         let mut line = child.stdin.take().ok_or("no connection to the remote shell")?;
         // If the node has ended already, waiting for it reports that.
-        let _told = line.write_all(format!("{place}\n").as_bytes());
+        let _written = line.write_all(format!("{place}\n").as_bytes());
         Ok(Node { rank, child, line: Line::Remote(line) })
     })
 }
@@ -182,17 +182,17 @@ fn spawned(command: &mut Command, handed: &[BorrowedFd<'_>]) -> Result<Child, St
 }
 
 /// The memory that nodes on this host share for messages. `None` if another transport is used.
-fn shared(transport: Option<Carrier>, nodes: u16) -> Result<Option<Shared>, String> {
+fn shared(transport: Option<TransportKind>, nodes: u16) -> Result<Option<Shared>, String> {
     match transport {
-        Some(Carrier::Shm) if nodes > SHM_NODES_MAX => {
+        Some(TransportKind::Shm) if nodes > SHM_NODES_MAX => {
             Err(format!("--transport shm is for at most {SHM_NODES_MAX} nodes: use tcp"))
         }
         None if nodes > SHM_NODES_MAX => Ok(None),
-        None | Some(Carrier::Shm) => {
+        None | Some(TransportKind::Shm) => {
             let shared = Shared::new(nodes);
             shared.map(Some).map_err(|why| format!("no memory for nodes to share: {why}"))
         }
-        Some(Carrier::Tcp | Carrier::Mpi) => Ok(None),
+        Some(TransportKind::Tcp | TransportKind::Mpi) => Ok(None),
     }
 }
 

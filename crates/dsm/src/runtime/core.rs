@@ -274,8 +274,8 @@ impl Core {
                 }
             }
         }
-        let (in_sight, shown): (Vec<_>, Vec<_>) =
-            brought.into_iter().partition(|page| state.watch.is_shown(*page));
+        let (in_sight, visible): (Vec<_>, Vec<_>) =
+            brought.into_iter().partition(|page| state.watch.is_visible(*page));
         // A page in sight is replaced only while all threads stand at a barrier, because a thread
         // could write to it otherwise. A hidden page cannot be written before it is watched.
         let none_writes = state.node.is_at_barrier() || !returned.is_empty();
@@ -283,7 +283,7 @@ impl Core {
         // A page in sight is watched or compared already. It is not worth watching if it is
         // replaced repeatedly.
         let compared = state.compared.note(&in_sight);
-        state.watch.show(&shown)?;
+        state.watch.show(&visible)?;
         state.watch.open(&compared)?;
         state.watch.hide(&hidden)?;
         state.watch.open(&owned)?;
@@ -309,7 +309,7 @@ impl Core {
         match arrival {
             Arrival::Message(from, bytes) => match wire::decode(&bytes, state.node.layout()) {
                 Ok((epoch, message)) => self.step(state, Event::Message(from, epoch, message)),
-                Err(nonsense) => self.step(state, Event::Nonsense(from, nonsense)),
+                Err(nonsense) => self.step(state, Event::InvalidMessage(from, nonsense)),
             },
             Arrival::Lost(node, _) => {
                 state.left += 1;

@@ -199,7 +199,7 @@ impl<M: Medium> Connections<M> {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Unread::Nothing,
                 Err(why) if why.kind() == io::ErrorKind::InvalidData => {
-                    self.lose(peer, hearing, Cause::Nonsense, arrivals);
+                    self.lose(peer, hearing, Cause::InvalidMessage, arrivals);
                 }
                 Err(_) => self.lose(peer, hearing, Cause::Closed, arrivals),
             }
@@ -242,7 +242,7 @@ impl<M: Medium> Connections<M> {
             Received::Goodbye => goodbye = true,
         });
         if taken.is_err() {
-            return self.lose(peer, hearing, Cause::Nonsense, arrivals);
+            return self.lose(peer, hearing, Cause::InvalidMessage, arrivals);
         }
         if goodbye {
             hearing.over = true;
@@ -269,7 +269,7 @@ impl<M: Medium> Connections<M> {
         hearing.over = true;
         let mut queue = peer.queue();
         queue.over = true;
-        let cause = queue.untold.take().unwrap_or(cause);
+        let cause = queue.unsent.take().unwrap_or(cause);
         self.medium.lose(peer.place);
         arrivals.push(Arrival::Lost(peer.node, cause));
     }
@@ -304,12 +304,12 @@ impl<M: Medium> Connections<M> {
         receiver.looked = now;
         let deadline = self.settings.deadline;
         for (peer, hearing) in self.peers.iter().zip(&mut receiver.hearing) {
-            let untold = peer.send_heartbeat(&self.medium, now, deadline / 4);
+            let unsent = peer.send_heartbeat(&self.medium, now, deadline / 4);
             if hearing.over {
                 continue;
             }
             let silence = hearing.silence.lasts(passed, 2 * every);
-            if untold {
+            if unsent {
                 self.lose(peer, hearing, Cause::Congested, arrivals);
             } else if silence > deadline {
                 self.lose(peer, hearing, Cause::Silent, arrivals);
@@ -330,7 +330,7 @@ impl<M: Medium> Transport for Connections<M> {
             return;
         }
         if queue.out.message(message).is_err() {
-            (queue.over, queue.untold) = (true, Some(Cause::Congested));
+            (queue.over, queue.unsent) = (true, Some(Cause::Congested));
             self.congested.store(true, Ordering::Release);
             return self.medium.rouse(Waiter::Service);
         }
@@ -390,7 +390,7 @@ impl<M: Medium> Transport for Connections<M> {
         let now = Instant::now();
         for peer in &self.peers {
             // The receiving thread reports a loss that is noticed here.
-            let _untold = peer.send_heartbeat(&self.medium, now, self.settings.deadline / 4);
+            let _unsent = peer.send_heartbeat(&self.medium, now, self.settings.deadline / 4);
         }
         Some(self.look_every())
     }

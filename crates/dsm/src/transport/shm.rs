@@ -44,10 +44,10 @@ use kyocho_sys::task::ThreadId;
 
 use crate::address::NodeId;
 use crate::transport::connections::{Connections, Medium, transport_by_connections};
-use crate::transport::handshake::News;
+use crate::transport::handshake::LaunchCheck;
 use crate::transport::readiness::Readiness;
 use crate::transport::{Cluster, JoinError, TcpSettings, Urgency, Waiter};
-use memory::{Broken, RING_BYTES, Ring};
+use memory::{Corrupt, RING_BYTES, Ring};
 
 pub use memory::{SHM_NODES_MAX, Shared};
 
@@ -119,13 +119,13 @@ impl Shm {
         Self::join_while(cluster, settings, listener, shared, &|| Ok(()))
     }
 
-    /// Joins the cluster, unless news make that pointless.
+    /// Joins the cluster. Stops if `check` returns an error.
     pub(crate) fn join_while(
         cluster: &Cluster,
         settings: TcpSettings,
         listener: &TcpListener,
         shared: Shared,
-        news: News<'_>,
+        check: LaunchCheck<'_>,
     ) -> Result<Self, JoinError> {
         let nodes = cluster.addresses.len();
         if nodes != shared.nodes() {
@@ -133,7 +133,7 @@ impl Shm {
         }
         let readiness = Readiness::new()?;
         let mut peers = Vec::new();
-        for (node, stream) in cluster.connect(listener, news)? {
+        for (node, stream) in cluster.connect(listener, check)? {
             stream.set_nonblocking(true)?;
             readiness.add(peers.len(), &stream)?;
             let [disturbed, ended, ignored, lively, unrung] = [false; 5].map(AtomicBool::new);
@@ -162,7 +162,7 @@ impl Rings {
     }
 
     /// Whether a peer has sent something, accepts more, or is gone.
-    fn has_news(&self, place: usize) -> bool {
+    fn has_event(&self, place: usize) -> bool {
         let peer = &self.peers[place];
         if peer.ignored.load(Ordering::Relaxed) {
             return false;
@@ -173,10 +173,10 @@ impl Rings {
         heard > 0 || peer.disturbed.load(Ordering::Relaxed) || has_room()
     }
 
-    /// Reports all peers that have news. Returns whether there are any.
+    /// Reports all peers with an event. Returns whether there are any.
     fn look(&self, each: &mut impl FnMut(usize)) -> bool {
         let mut found = false;
-        for place in (0..self.peers.len()).filter(|&place| self.has_news(place)) {
+        for place in (0..self.peers.len()).filter(|&place| self.has_event(place)) {
             found = true;
             each(place);
         }
@@ -303,7 +303,7 @@ impl Rings {
         if peer.disturbed.swap(false, Ordering::Relaxed) && !peer.ended.load(Ordering::Relaxed) {
             match (&peer.stream).read(&mut [0]) {
                 Ok(0) => peer.ended.store(true, Ordering::Relaxed),
-                Ok(_) => return Err(Broken.into()),
+                Ok(_) => return Err(Corrupt.into()),
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => peer.ended.store(true, Ordering::Relaxed),
             }

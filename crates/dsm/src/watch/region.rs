@@ -85,11 +85,11 @@ impl Watched {
         pages.iter().take_while(|page| here.contains(page)).count()
     }
 
-    pub(super) fn is_shown(&self, page: PageId) -> bool {
+    pub(super) fn is_visible(&self, page: PageId) -> bool {
         self.access[self.place(page)] != Access::Hidden
     }
 
-    pub(super) fn shown(&self) -> usize {
+    pub(super) fn visible_count(&self) -> usize {
         self.access.iter().filter(|access| **access != Access::Hidden).count()
     }
 

@@ -3,7 +3,7 @@
 use kyocho_dsm::{Frame, Message};
 
 /// What a link carries: a message and the epoch of its sender.
-pub(crate) type Letter = (u64, Message);
+pub(crate) type Envelope = (u64, Message);
 
 /// A frame in transit.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Flight {
     pub(crate) number: u64,
     pub(crate) from: usize,
     pub(crate) to: usize,
-    pub(crate) frame: Frame<Letter>,
+    pub(crate) frame: Frame<Envelope>,
 }
 
 impl PartialEq for Flight {

@@ -125,7 +125,7 @@ fn a_seed_replays() {
 
 #[test]
 fn a_dead_node_is_an_error_that_names_it_on_every_survivor() {
-    let mut told = 0;
+    let mut notified = 0;
     for seed in 0..150 {
         let trouble = Trouble { crash_at: Some(20 + seed * 13 % 900), ..STORMY };
         let report = simulate(seed, 2 + (seed % 5) as u16, 4, trouble, Mutant::None)
@@ -138,14 +138,14 @@ fn a_dead_node_is_an_error_that_names_it_on_every_survivor() {
                         tells_of(*error, crashed).is_some(),
                         "seed {seed}: node {node}: {error}"
                     );
-                    told += 1;
+                    notified += 1;
                 }
                 Some(Ok(())) => {}
                 None => assert_eq!(node, crashed, "seed {seed}: node {node} did not end"),
             }
         }
     }
-    assert!(told > 100, "only {told} survivors were told");
+    assert!(notified > 100, "only {notified} survivors were notified");
 }
 
 /// One or two nodes leave properly before the others have crossed their last barrier, so these

@@ -7,7 +7,7 @@ use std::thread;
 
 use kyocho_dsm::transport::{Arrival, Traffic, Transport, Urgency, Waiter};
 use kyocho_dsm::watch::Detection;
-use kyocho_dsm::{BarrierKind, ConditionId, Dsm, Error, LockId, NodeId, Scheme, Who};
+use kyocho_dsm::{BarrierKind, ConditionId, Dsm, Error, LockId, NodeId, Scheme, Waiters};
 
 use crate::nodes::{on_nodes, shm, tcp};
 
@@ -109,7 +109,7 @@ impl Shared {
         }
         for _ in 0..if floods.contains(&rank) { SIGNALS } else { 0 } {
             // The other node manages this lock.
-            dsm.signal(LockId(u32::from(1 - rank)), ConditionId(0), Who::One)?;
+            dsm.signal(LockId(u32::from(1 - rank)), ConditionId(0), Waiters::One)?;
             self.sent[me].fetch_add(1, Ordering::AcqRel);
         }
         dsm.barrier(BarrierKind::Ordinary)?;

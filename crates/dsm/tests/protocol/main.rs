@@ -7,14 +7,14 @@ mod three;
 
 use kyocho_dsm::{
     Absent, Address, BarrierKind, Call, ConditionId, DsmError, Event, LockId, Message, Mode, Move,
-    NodeId, Outcome, PageId, Patience, Scheme, Subject, ThreadId, Who,
+    NodeId, Outcome, PageId, Scheme, Subject, ThreadId, WaitPolicy, Waiters,
 };
 use three::{CROSS, Cluster, LOCK, PAGE, TAKE, WORD, both};
 
 #[test]
 fn the_next_holder_sees_what_was_published_under_a_lock() {
     const OTHER: LockId = LockId(1);
-    let take_other = Call::Acquire(OTHER, Mode::Exclusive, Patience::Wait);
+    let take_other = Call::Acquire(OTHER, Mode::Exclusive, WaitPolicy::Wait);
     for mut cluster in both() {
         assert_eq!(
             cluster.call(0, Call::Publish(LOCK)),
@@ -278,7 +278,7 @@ fn a_page_asked_of_its_owner_at_the_barrier_has_one_owner_after_it() {
 #[test]
 fn snapshots_exclude_nobody_and_wait_for_the_holder() {
     for mut cluster in both() {
-        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait);
+        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Wait);
         cluster.must(0, snapshot);
         cluster.must(1, TAKE);
         cluster.write(1, 9);
@@ -294,7 +294,7 @@ fn snapshots_exclude_nobody_and_wait_for_the_holder() {
 fn a_failed_try_or_time_limit_leaves_the_lock() {
     for mut cluster in both() {
         cluster.must(1, TAKE);
-        let attempt = Call::Acquire(LOCK, Mode::Exclusive, Patience::Try);
+        let attempt = Call::Acquire(LOCK, Mode::Exclusive, WaitPolicy::Try);
         assert_eq!(cluster.call(0, attempt), Some(Ok(Outcome::Busy)));
         assert_eq!(cluster.call(0, TAKE), None);
         cluster.feed(0, Event::TimeUp(1));
@@ -322,7 +322,7 @@ fn a_manager_knows_whether_its_locks_are_waited_for() {
         awaits(1, TAKE, true);
         awaits(0, Call::WaitOn(LOCK, ConditionId(0)), false);
         // It acquires the lock again.
-        awaits(2, Call::Signal(LOCK, ConditionId(0), Who::All), true);
+        awaits(2, Call::Signal(LOCK, ConditionId(0), Waiters::All), true);
         awaits(1, Call::Release(LOCK), false);
         awaits(1, TAKE, true);
         cluster.feed(1, Event::TimeUp(5));
@@ -339,11 +339,11 @@ fn a_signal_wakes_one_or_all() {
             cluster.must(node, TAKE);
             assert_eq!(cluster.call(node, Call::WaitOn(LOCK, condition)), None);
         }
-        cluster.must(2, Call::Signal(LOCK, ConditionId(1), Who::All));
+        cluster.must(2, Call::Signal(LOCK, ConditionId(1), Waiters::All));
         assert_eq!(cluster.returned[..2], [None, None], "another condition");
-        cluster.must(2, Call::Signal(LOCK, condition, Who::One));
+        cluster.must(2, Call::Signal(LOCK, condition, Waiters::One));
         assert_eq!(cluster.returned[..2], [Some(Ok(Outcome::Done)), None], "who waited longest");
-        cluster.must(2, Call::Signal(LOCK, condition, Who::All));
+        cluster.must(2, Call::Signal(LOCK, condition, Waiters::All));
         assert_eq!(cluster.returned[1], None, "node 0 holds the lock");
         cluster.must(0, Call::Release(LOCK));
         assert_eq!(cluster.returned[1], Some(Ok(Outcome::Done)));
@@ -358,7 +358,7 @@ fn bad_calls_are_named_and_change_nothing() {
         other => panic!("{call:?} came to {other:?}"),
     };
     let beyond = LockId(3);
-    let acquire = Call::Acquire(beyond, Mode::Exclusive, Patience::Wait);
+    let acquire = Call::Acquire(beyond, Mode::Exclusive, WaitPolicy::Wait);
     assert_eq!(refused(&mut cluster, acquire), DsmError::OutOfRange(Subject::Lock(beyond)));
     let page = Subject::Page(PageId(2));
     assert_eq!(refused(&mut cluster, Call::Fetch(PageId(2))), DsmError::OutOfRange(page));
@@ -366,7 +366,7 @@ fn bad_calls_are_named_and_change_nothing() {
     let node = Subject::Node(NodeId(3));
     assert_eq!(refused(&mut cluster, nowhere), DsmError::OutOfRange(node));
     assert_eq!(refused(&mut cluster, Call::Release(LOCK)), DsmError::NotHeld(LOCK));
-    cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait));
+    cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Wait));
     let wait = Call::WaitOn(LOCK, ConditionId(0));
     assert_eq!(refused(&mut cluster, wait), DsmError::NotHeld(LOCK));
     assert_eq!(refused(&mut cluster, TAKE), DsmError::AlreadyHeld(LOCK));
@@ -398,10 +398,10 @@ const THIRD: (usize, ThreadId) = (0, ThreadId(2));
 #[test]
 fn a_lock_has_one_holder_among_the_threads_of_a_node_in_any_mode() {
     for mut cluster in both() {
-        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait);
+        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Wait);
         cluster.must(0, snapshot);
         assert_eq!(cluster.call_by(SECOND, TAKE), None, "it came, and the first reads");
-        let attempt = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Try);
+        let attempt = Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Try);
         assert_eq!(cluster.call_by(THIRD, attempt), Some(Ok(Outcome::Busy)));
         let not_held = Err(DsmError::NotHeld(LOCK));
         assert_eq!(cluster.call_by(THIRD, Call::Release(LOCK)), Some(not_held));
@@ -421,7 +421,7 @@ fn a_lock_granted_too_late_for_a_thread_is_released() {
         cluster.must(1, TAKE);
         cluster.write(1, 3);
         cluster.must(1, Call::Release(LOCK));
-        cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait));
+        cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Wait));
         assert_eq!(cluster.call_by(SECOND, TAKE), None);
         cluster.feed(0, Event::TimeUp(2));
         cluster.deliver_all();

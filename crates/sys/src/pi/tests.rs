@@ -1,6 +1,6 @@
 use std::sync::mpsc;
 
-use super::{Loan, lend, name, repay};
+use super::{DonationEnd, donate, end_donations, name};
 use crate::clock::monotonic_ns;
 use crate::prim::atomic::{AtomicU32, Ordering};
 use crate::prim::thread::{scope, yield_now};
@@ -28,30 +28,30 @@ fn recipient_runs_in_the_donors_class_until_it_repays() {
     scope(|threads| {
         let (send, received) = mpsc::channel();
         let word = &word;
-        let debtor = threads.spawn(move || {
+        let recipient = threads.spawn(move || {
             let me = ThreadId::current();
             send.send(me).unwrap();
             // Until a thread waits.
             while word.load(Ordering::SeqCst) & libc::FUTEX_WAITERS == 0 {
                 yield_now();
             }
-            let lent = level(me);
-            repay(word, me);
-            (lent, level(me))
+            let donated = level(me);
+            end_donations(word, me);
+            (donated, level(me))
         });
         let debtor_id = received.recv().unwrap();
-        let lender = threads.spawn(move || {
+        let donor = threads.spawn(move || {
             let may = set_class(ThreadId::current(), Class::Fifo(20)).is_ok();
-            (may, lend(name(word, debtor_id), far_ns()))
+            (may, donate(name(word, debtor_id), far_ns()))
         });
-        let (may, loan) = lender.join().unwrap();
-        assert_eq!(loan, Loan::Repaid);
-        let (lent, after) = debtor.join().unwrap();
+        let (may, loan) = donor.join().unwrap();
+        assert_eq!(loan, DonationEnd::Ended);
+        let (donated, after) = recipient.join().unwrap();
         assert!(after >= 0, "the class must be restored");
         if may {
-            assert_eq!(lent, -21, "level 20 must be donated");
+            assert_eq!(donated, -21, "level 20 must be donated");
         } else {
-            skip("the level that is lent", "real-time scheduling needs CAP_SYS_NICE");
+            skip("the level that is donated", "real-time scheduling needs CAP_SYS_NICE");
         }
     });
     assert_eq!(word.load(Ordering::SeqCst), 0, "the word must be free");
@@ -64,17 +64,17 @@ fn donation_ends_at_its_deadline_and_with_its_recipient() {
     scope(|threads| {
         let (send, received) = mpsc::channel();
         let (end, may_end) = mpsc::channel::<()>();
-        let debtor = threads.spawn(move || {
+        let recipient = threads.spawn(move || {
             send.send(ThreadId::current()).unwrap();
             may_end.recv().unwrap();
         });
         let id = received.recv().unwrap();
-        assert_eq!(lend(name(&word, id), monotonic_ns() + 1_000_000), Loan::TimedOut);
+        assert_eq!(donate(name(&word, id), monotonic_ns() + 1_000_000), DonationEnd::TimedOut);
         end.send(()).unwrap();
-        // Repaid by its death, or refused because it has ended already.
-        assert_ne!(lend(name(&word, id), far_ns()), Loan::TimedOut);
-        debtor.join().unwrap();
-        assert_eq!(lend(name(&word, id), far_ns()), Loan::Refused);
+        // Ended by its death, or refused because it has ended already.
+        assert_ne!(donate(name(&word, id), far_ns()), DonationEnd::TimedOut);
+        recipient.join().unwrap();
+        assert_eq!(donate(name(&word, id), far_ns()), DonationEnd::Refused);
     });
 }
 
@@ -82,9 +82,13 @@ fn donation_ends_at_its_deadline_and_with_its_recipient() {
 fn word_that_names_no_other_thread_is_refused() {
     let me = ThreadId::current();
     let word = AtomicU32::new(0);
-    assert_eq!(lend(name(&word, me), far_ns()), Loan::Refused, "a thread cannot donate to itself");
+    assert_eq!(
+        donate(name(&word, me), far_ns()),
+        DonationEnd::Refused,
+        "a thread cannot donate to itself"
+    );
     word.store(u32::MAX, Ordering::SeqCst);
-    repay(&word, me);
+    end_donations(&word, me);
     let named = name(&word, ThreadId::new(libc::FUTEX_TID_MASK));
-    assert_eq!(lend(named, far_ns()), Loan::Refused, "no thread has this number");
+    assert_eq!(donate(named, far_ns()), DonationEnd::Refused, "no thread has this number");
 }

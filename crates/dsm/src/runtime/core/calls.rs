@@ -172,7 +172,7 @@ impl Core {
     }
 
     /// Whether any of these threads is not excused.
-    pub(in crate::runtime) fn has_seats(&self) -> bool {
+    pub(in crate::runtime) fn has_thread_slots(&self) -> bool {
         self.lock_to_end().meeting.is_expected()
     }
 

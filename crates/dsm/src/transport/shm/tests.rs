@@ -45,7 +45,7 @@ fn a_peer_that_breaks_a_ring_is_lost() {
         ring.tail().fetch_add(RING_BYTES + 1, Ordering::Relaxed);
         shared.call(NodeId(0));
         let arrivals = nodes[0].receive(WATCHDOG);
-        assert_eq!(arrivals, [Arrival::Lost(NodeId(1), Cause::Nonsense)], "{from} to {to}");
+        assert_eq!(arrivals, [Arrival::Lost(NodeId(1), Cause::InvalidMessage)], "{from} to {to}");
     }
 }
 
@@ -54,14 +54,14 @@ fn a_peer_whose_ring_holds_no_frames_is_lost() {
     let (nodes, shared) = pair();
     assert_eq!(shared.ring(NodeId(1), NodeId(0)).put(&[0xFF; 64]).ok(), Some(64));
     shared.call(NodeId(0));
-    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::Nonsense)]);
+    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::InvalidMessage)]);
 }
 
 #[test]
 fn a_peer_that_speaks_beside_its_ring_is_lost() {
     let (nodes, _shared) = pair();
     (&nodes[1].0.medium().peers[0].stream).write_all(b"hello").unwrap();
-    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::Nonsense)]);
+    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::InvalidMessage)]);
 }
 
 #[test]

@@ -20,7 +20,7 @@
 //!
 //! Source: Paper 1, §4: the kernel thread of the caller, and so its priority, serves the call.
 
-use kyocho_sys::pi::{self, Loan, Named};
+use kyocho_sys::pi::{self, DonationEnd, Named};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::is_real_time;
 
@@ -73,7 +73,7 @@ impl Bell {
             return Lending::NotBefore(now_ns + AGAIN_NS);
         }
         let slice_ns = (now_ns + SLICE_NS).min(deadline_ns.unwrap_or(u64::MAX));
-        if pi::lend(named, slice_ns) == Loan::Refused {
+        if pi::donate(named, slice_ns) == DonationEnd::Refused {
             return Lending::NotBefore(now_ns + AGAIN_NS);
         }
         // A debtor that sleeps repays nothing, whatever the word says.
@@ -84,7 +84,7 @@ impl Bell {
     /// Ends a loan to the calling thread, which is the holder.
     pub(crate) fn repay(&self) {
         if let Some(((pages, number), me)) = self.shown_at().zip(KernelThread::current().id()) {
-            pi::repay(pages.loan(number), me);
+            pi::end_donations(pages.loan(number), me);
         }
     }
 }
