@@ -10,7 +10,7 @@ pub const REPORT: u32 = 0x0b59_0003;
 /// Asks whether calls are shown.
 pub const ASK: u64 = 0;
 /// A call is about to be made.
-pub const SHOWN: u64 = 1;
+pub const TRACED: u64 = 1;
 /// A call is not implemented.
 pub const MISSING: u64 = 2;
 
@@ -24,7 +24,7 @@ pub(crate) fn ask() {
 /// Reports a call, if calls are shown.
 pub(crate) fn show(call: u64, words: &[u64; 6]) {
     if SHOWING.load(Relaxed) {
-        tell(SHOWN, call, words);
+        tell(TRACED, call, words);
     }
 }
 

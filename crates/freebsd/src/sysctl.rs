@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_cut_and_its_length_told() {
+    fn what_has_no_room_is_cut_and_its_length_reported() {
         let name = b"kern.ostype";
         let (mut value, mut bytes) = ([0_u8; 4], 4_u64);
         let words = [address_of(name), 11, address(&mut value), address(&mut bytes), 0, 0];

@@ -20,7 +20,7 @@ pub(crate) fn channel() -> Result<(OwnedFd, OwnedFd), Errno> {
 
 /// A report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum Report {
     /// The program has this process number. The message brings its listener.
     Started(u32),
     /// It could not be started.
@@ -33,9 +33,9 @@ pub(crate) enum News {
     Lost,
 }
 
-const NEWS_BYTES: usize = 8;
+const REPORT_BYTES: usize = 8;
 
-impl News {
+impl Report {
     /// Sends the report, with descriptors.
     ///
     /// # Errors
@@ -50,12 +50,14 @@ impl News {
 
     /// Receives the next report; `None` once the other side has ended. Blocks.
     pub(crate) fn hear(channel: BorrowedFd<'_>) -> Option<(Self, Vec<OwnedFd>)> {
-        let mut bytes = [0; NEWS_BYTES];
+        let mut bytes = [0; REPORT_BYTES];
         let (count, descriptors) = passing::receive(channel, &mut bytes).ok()?;
-        Self::from_bytes(bytes).filter(|_| count == NEWS_BYTES).map(|news| (news, descriptors))
+        Self::from_bytes(bytes)
+            .filter(|_| count == REPORT_BYTES)
+            .map(|report| (report, descriptors))
     }
 
-    fn to_bytes(self) -> [u8; NEWS_BYTES] {
+    fn to_bytes(self) -> [u8; REPORT_BYTES] {
         let (kind, value) = match self {
             Self::Started(process) => (0_u32, process),
             Self::Failed(errno) => (1, errno as u32),
@@ -67,7 +69,7 @@ impl News {
         (u64::from(kind) << 32 | u64::from(value)).to_ne_bytes()
     }
 
-    fn from_bytes(bytes: [u8; NEWS_BYTES]) -> Option<Self> {
+    fn from_bytes(bytes: [u8; REPORT_BYTES]) -> Option<Self> {
         let word = u64::from_ne_bytes(bytes);
         let value = word as u32;
         Some(match word >> 32 {
@@ -89,26 +91,26 @@ pub(crate) fn complain(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{News, channel};
+    use super::{Report, channel};
     use crate::options::Outcome;
     use std::os::fd::AsFd;
 
     #[test]
     fn news_arrive_as_they_were_sent() {
-        for news in [
-            News::Started(7),
-            News::Failed(38),
-            News::Stopped,
-            News::Lost,
-            News::Ended(Outcome::Exited(255)),
-            News::Ended(Outcome::Signalled(9)),
+        for report in [
+            Report::Started(7),
+            Report::Failed(38),
+            Report::Stopped,
+            Report::Lost,
+            Report::Ended(Outcome::Exited(255)),
+            Report::Ended(Outcome::Signalled(9)),
         ] {
             let (from, to) = channel().unwrap();
-            news.tell(from.as_fd(), &[]).unwrap();
-            assert_eq!(News::hear(to.as_fd()).unwrap().0, news);
+            report.tell(from.as_fd(), &[]).unwrap();
+            assert_eq!(Report::hear(to.as_fd()).unwrap().0, report);
             drop(from);
-            assert!(News::hear(to.as_fd()).is_none());
+            assert!(Report::hear(to.as_fd()).is_none());
         }
-        assert_eq!(News::from_bytes([0xff; 8]), None);
+        assert_eq!(Report::from_bytes([0xff; 8]), None);
     }
 }
