@@ -89,9 +89,9 @@ fn control(command: Control) -> ExitCode {
     match command {
         Control::Ps { process, json, prometheus } => {
             let form = match (json, prometheus) {
-                (true, _) => ps::Form::Json,
-                (_, true) => ps::Form::Prometheus,
-                _ => ps::Form::Table,
+                (true, _) => ps::OutputFormat::Json,
+                (_, true) => ps::OutputFormat::Prometheus,
+                _ => ps::OutputFormat::Table,
             };
             ps::command(process, form)
         }

@@ -167,7 +167,7 @@ fn counters_are_text_for_prometheus() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn what_cannot_be_done_is_reported() {
     let place = Place::new("errors");
     let nobody = place.ask(&["ps"]);
     assert!(nobody.status.success() && text(&nobody.stderr).contains("KYOCHO_CONTROL=1"));

@@ -249,8 +249,8 @@ fn a_scheme_program_runs_as_an_mpi_job() {
 }
 
 #[test]
-fn nodes_that_disagree_are_told_on_both_sides() {
-    let test = "nodes_that_disagree_are_told_on_both_sides";
+fn nodes_that_disagree_are_reported_on_both_sides() {
+    let test = "nodes_that_disagree_are_reported_on_both_sides";
     let Some((_, text)) = mpirun(test, 2, "disagree", Some(&[])) else { return };
     for node in [0, 1] {
         let expected = format!("node {node} has another size of memory, number of locks or scheme");

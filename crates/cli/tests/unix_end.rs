@@ -59,13 +59,13 @@ impl Stubborn {
     /// standard error.
     fn end(self) -> (ExitStatus, String) {
         let Self { mut command, mut output } = self;
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let waiting = std::thread::spawn(move || {
             let mut rest = Vec::new();
             output.read_to_end(&mut rest).unwrap();
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
         });
-        told.recv_timeout(WATCHDOG).expect("nobody holds standard output any more");
+        receiver.recv_timeout(WATCHDOG).expect("nobody holds standard output any more");
         waiting.join().unwrap();
         let mut complaint = String::new();
         command.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
@@ -155,9 +155,9 @@ fn the_first_program_ends_if_all_three_are_killed() {
     kill(&[only_child(server), server, command.id()]);
     command.wait().unwrap();
     // The killed process held the other end.
-    let (tell, told) = std::sync::mpsc::channel();
-    let reading = std::thread::spawn(move || tell.send(output.read(&mut [0]).unwrap()).unwrap());
-    assert_eq!(told.recv_timeout(WATCHDOG), Ok(0), "the program lives on");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || sender.send(output.read(&mut [0]).unwrap()).unwrap());
+    assert_eq!(receiver.recv_timeout(WATCHDOG), Ok(0), "the program lives on");
     reading.join().unwrap();
     // No process was left to remove it.
     let _ = std::fs::remove_dir_all(format!("/dev/shm/kyocho-unix-{}", command.id()));

@@ -35,7 +35,7 @@ impl Event {
 
 /// Something to show to the user.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Shown<'a> {
+pub(crate) enum Reply<'a> {
     /// The session is open, for the user with this name.
     Welcome(&'a str),
     /// There is no session, for this reason.
@@ -77,7 +77,7 @@ pub(crate) trait Decode: Send {
 /// Encodes what is shown into bytes.
 pub(crate) trait Encode: Send + Sync {
     /// Appends the bytes to send to the user's client.
-    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>);
+    fn encode(&self, reply: Reply<'_>, out: &mut Vec<u8>);
 }
 
 /// Longest text that is evaluated at a time, in bytes.

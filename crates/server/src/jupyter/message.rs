@@ -44,12 +44,12 @@ impl Request {
 
 /// The key for signatures, and the session id of the kernel's own messages.
 #[derive(Debug)]
-pub(super) struct Seal {
+pub(super) struct Signer {
     key: Vec<u8>,
     session: String,
 }
 
-impl Seal {
+impl Signer {
     /// # Errors
     /// The host has no random numbers.
     pub(super) fn new(key: &str) -> Result<Self, String> {
@@ -144,26 +144,26 @@ fn date(time: SystemTime) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Seal;
+    use super::Signer;
     use serde_json::json;
 
     #[test]
     fn only_signed_messages_are_accepted() {
-        let seal = Seal::new("a key").unwrap();
-        let message = seal
+        let signer = Signer::new("a key").unwrap();
+        let message = signer
             .close(vec![b"me".to_vec()], &json!({"msg_id": "x"}), "status", &json!({"a": [1, "é"]}))
             .unwrap();
-        let opened = seal.open(message.clone()).unwrap();
+        let opened = signer.open(message.clone()).unwrap();
         assert_eq!(opened.identities, [b"me"]);
         assert_eq!((opened.kind(), &opened.content), ("status", &json!({"a": [1, "é"]})));
         for part in 2..message.len() {
             let mut other = message.clone();
             other[part].push(b' ');
-            seal.open(other).unwrap_err();
+            signer.open(other).unwrap_err();
         }
         for length in 0..message.len() {
-            seal.open(message[..length].to_vec()).unwrap_err();
+            signer.open(message[..length].to_vec()).unwrap_err();
         }
-        Seal::new("another key").unwrap().open(message).unwrap_err();
+        Signer::new("another key").unwrap().open(message).unwrap_err();
     }
 }

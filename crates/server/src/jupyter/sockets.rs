@@ -1,7 +1,7 @@
 //! The five sockets of a kernel, on a kernel thread of their own.
 
 use super::connection::Connection;
-use super::message::{Request, Seal};
+use super::message::{Request, Signer};
 use crate::console::Console;
 use kyocho_lisp::system::SessionHandle;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Answers {
 
 /// State that all sockets share.
 struct Shared {
-    seal: Seal,
+    signer: Signer,
     console: Console,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn serve(
     let (requests, inbox) = mpsc::channel(REQUESTS_MAX);
     let (sender, outbox) = mpsc::channel(ANSWERS_MAX);
     let answers = Answers(sender);
-    let shared = Shared { seal: Seal::new(&connection.key)?, console };
+    let shared = Shared { signer: Signer::new(&connection.key)?, console };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -150,7 +150,7 @@ async fn echo(mut heartbeat: RepSocket) -> ZmqResult<()> {
 async fn receive(shared: &Shared, socket: &mut RouterRecvHalf) -> ZmqResult<Request> {
     loop {
         let parts = socket.recv().await?.into_vec();
-        match shared.seal.open(parts.into_iter().map(|part| part.to_vec()).collect()) {
+        match shared.signer.open(parts.into_iter().map(|part| part.to_vec()).collect()) {
             Ok(request) => return Ok(request),
             // A message without a valid signature is dropped.
             Err(reason) => shared.console.complain(&format!("kyocho: jupyter: {reason}")),
@@ -223,7 +223,7 @@ async fn send_all(
             // Subscribers select messages by this name.
             To::All => vec![kind.as_bytes().to_vec()],
         };
-        let parts = match shared.seal.close(identities, &parent, kind, &content) {
+        let parts = match shared.signer.close(identities, &parent, kind, &content) {
             Ok(parts) => parts,
             Err(reason) => {
                 shared.console.complain(&format!("kyocho: jupyter: {reason}"));
