@@ -103,8 +103,8 @@ pub enum Action {
     Send(NodeId, u64, Message),
     /// A call of a thread of the program returns.
     Return(ThreadId, Result<Outcome, DsmError>),
-    /// The program sees this page from now on. Before its next call, the runtime passes the program's
-    /// writes to this page to [`crate::Node::write`].
+    /// The program sees this page from now on. Before its next call, the runtime passes the
+    /// program's writes to this page to [`crate::Node::write`].
     Show(PageId, Contents),
     /// The program sees these words from now on (index and value), if it can access the page.
     Update(PageId, Vec<(u32, u32)>),

@@ -243,9 +243,9 @@ impl Dsm {
     /// [`DsmError::Misplaced`](crate::DsmError::Misplaced) or
     /// [`DsmError::OutOfRange`](crate::DsmError::OutOfRange): all nodes get the same error, and
     /// nothing has happened. [`Error::Protocol`] with
-    /// [`DsmError::RegionMismatch`](crate::DsmError::Discord): a node creates another region or none, or
-    /// its host refuses one, for lack of memory or because [`RegionSettings::here`] is in use. Then
-    /// no node has the region, and the barrier is crossed. Those of [`Self::barrier`].
+    /// [`DsmError::RegionMismatch`](crate::DsmError::Discord): a node creates another region or
+    /// none, or its host refuses one, for lack of memory or because [`RegionSettings::here`] is in
+    /// use. Then no node has the region, and the barrier is crossed. Those of [`Self::barrier`].
     pub fn region(&mut self, settings: RegionSettings) -> Result<Region, Error> {
         self.running.region(ThreadId::FIRST, settings)
     }
@@ -311,8 +311,8 @@ impl Dsm {
         ThreadSlot::all(&self.running, count)
     }
 
-    /// The same for threads that outlive the caller's scope, such as those of C. [`SharedNode::back`]
-    /// returns the node to its own thread.
+    /// The same for threads that outlive the caller's scope, such as those of C.
+    /// [`SharedNode::back`] returns the node to its own thread.
     ///
     /// # Panics
     /// More than 32,767 threads.

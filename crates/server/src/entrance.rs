@@ -77,7 +77,8 @@ pub(crate) fn socket_connection(
 }
 
 /// Starts a getty for the account's user, or reports to the client why there is none. The getty's
-/// own microprocess first calls `may_enter`. The returned value counts the connection until it ends.
+/// own microprocess first calls `may_enter`. The returned value counts the connection until it
+/// ends.
 pub(crate) fn start_getty(
     context: &Context,
     account: Result<Arc<Account>, String>,

@@ -6,8 +6,8 @@
 //!             accepts, identifies the user      reads, evaluates, prints
 //! ```
 //!
-//! All of them are microprocesses (paper 4, §3.1) that wait in `io_uring`, so an idle server uses no
-//! processor time.
+//! All of them are microprocesses (paper 4, §3.1) that wait in `io_uring`, so an idle server uses
+//! no processor time.
 
 use crate::address::Address;
 use crate::config::{Config, ConfigError};

@@ -43,8 +43,8 @@ pub enum DonationEnd {
 #[derive(Debug, Clone, Copy)]
 pub struct Named(usize);
 
-/// Makes `recipient` the recipient of donations through `word`. A donation to another thread ends at
-/// its deadline at the latest.
+/// Makes `recipient` the recipient of donations through `word`. A donation to another thread ends
+/// at its deadline at the latest.
 pub fn name(word: &AtomicU32, recipient: ThreadId) -> Named {
     let seen = word.load(Ordering::Relaxed);
     if seen & NUMBER != recipient.number() {

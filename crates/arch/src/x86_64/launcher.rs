@@ -18,10 +18,10 @@
 //!
 //! # Sites
 //!
-//! `mov ecx, ENTRY; call rcx` replaces `mov eax, NUMBER; syscall` (`unix/src/program/sites.rs`), or the
-//! call in C's `syscall`. An entry returns like the call: the host also changes `rcx` and `r11`.
-//! `clone` and `vfork` return through a register that C lets them change, because the child has
-//! another stack, or overwrites words on the parent's.
+//! `mov ecx, ENTRY; call rcx` replaces `mov eax, NUMBER; syscall` (`unix/src/program/sites.rs`), or
+//! the call in C's `syscall`. An entry returns like the call: the host also changes `rcx` and
+//! `r11`. `clone` and `vfork` return through a register that C lets them change, because the child
+//! has another stack, or overwrites words on the parent's.
 //!
 //! Their data is in one private page of the client ([`LOCAL`]), which the host zeroes in a child of
 //! `fork`:

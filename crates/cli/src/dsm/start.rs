@@ -162,8 +162,8 @@ fn ends_with_this(command: &mut Command) {
         // This process may have ended before the call.
         if parent_id() == this { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     };
-    // SAFETY: between fork and exec the closure makes two system calls, allocates nothing, and touches
-    // no memory that another thread may have been changing.
+    // SAFETY: between fork and exec the closure makes two system calls, allocates nothing, and
+    // touches no memory that another thread may have been changing.
     unsafe { command.pre_exec(ask) };
 }
 

@@ -1,6 +1,7 @@
 MAIN_ENV
-/* An array that processes hand on by flags, without a lock or a barrier, as SPLASH-2's RADIX does: who waited for a flag sees all that was
- * written before it was set, by whomever. In the manner of those programs, statements of macros end with a semicolon or without. */
+/* An array that processes hand on by flags, without a lock or a barrier, as SPLASH-2's RADIX does:
+ * who waited for a flag sees all that was written before it was set, by whomever. In the manner of
+ * those programs, statements of macros end with a semicolon or without. */
 
 #define PLACES 3000
 #define ROUNDS 4

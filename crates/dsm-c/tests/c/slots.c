@@ -1,4 +1,5 @@
-/* Several threads of each node: each takes locks, waits, crosses barriers and touches pages by itself. */
+/* Several threads of each node: each takes locks, waits, crosses barriers and touches pages by
+ * itself. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>

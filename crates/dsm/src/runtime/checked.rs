@@ -1,9 +1,9 @@
 //! A node for interpreters, whose every access is a call. No access is a page fault, and one that
 //! fails returns an error.
 //!
-//! The interpreter's threads move between kernel threads. They share the node like threads with slots
-//! ([`super::NodeThread`]), by numbers that the interpreter assigns. At a barrier one thread represents
-//! the node; the others must not access shared memory meanwhile.
+//! The interpreter's threads move between kernel threads. They share the node like threads with
+//! slots ([`super::NodeThread`]), by numbers that the interpreter assigns. At a barrier one thread
+//! represents the node; the others must not access shared memory meanwhile.
 
 use core::ops::Range;
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //!
 //! **Invariant:** a segment is marked for removal as soon as it is made, and exists as long as the
 //! server has it mapped. So it goes with the server, however that ends. Semaphores and queues
-//! cannot be marked: their numbers are written to [`PersistentObjects`], from which the last process of the
-//! instance removes them.
+//! cannot be marked: their numbers are written to [`PersistentObjects`], from which the last
+//! process of the instance removes them.
 
 use kyocho_microprocess::sync::{Mutex, MutexGuard};
 use kyocho_sys::error::Errno;

@@ -46,12 +46,12 @@ pub(super) fn write(stream: &mut TcpStream, message: &HandshakeMessage) -> io::R
 pub(super) struct Reading(Vec<u8>);
 
 impl Reading {
-    /// Reads once. Returns the message when it is complete. So a deadline can be checked between any
-    /// two bytes.
+    /// Reads once. Returns the message when it is complete. So a deadline can be checked between
+    /// any two bytes.
     ///
     /// # Errors
-    /// `WouldBlock`, `TimedOut`: nothing has arrived. `InvalidData`: this is no message. Others: the
-    /// peer is gone.
+    /// `WouldBlock`, `TimedOut`: nothing has arrived. `InvalidData`: this is no message. Others:
+    /// the peer is gone.
     pub(super) fn read(&mut self, stream: &mut TcpStream) -> io::Result<Option<HandshakeMessage>> {
         let mut buffer = [0; LENGTH + MESSAGE_BYTES_MAX];
         let missing = self.missing()?;
@@ -87,9 +87,9 @@ pub(super) fn is_early(why: &io::Error) -> bool {
     matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// Waits for a complete message until a deadline, and calls `meanwhile` every `slice`. If `meanwhile`
-/// fails, a message that has arrived by then is still returned: a peer that refuses this node ends
-/// soon after, and the refusal says more than its end.
+/// Waits for a complete message until a deadline, and calls `meanwhile` every `slice`. If
+/// `meanwhile` fails, a message that has arrived by then is still returned: a peer that refuses
+/// this node ends soon after, and the refusal says more than its end.
 pub(super) fn read_until<E: From<io::Error>>(
     stream: &mut TcpStream,
     until: Instant,
