@@ -1,7 +1,7 @@
 //! `kyocho top`: a live view of the microprocesses of the user's Kyocho processes.
 //!
 //! ```text
-//!   keys ──► Model::press ──► Command ──► orders        snapshots ──► Model::observe ──► view::draw
+//!   keys ──► Model::press ──► Command ──► orders       snapshots ──► Model::observe ──► view::draw
 //! ```
 //!
 //! The model is pure. This file asks the processes once a second, and after each order.

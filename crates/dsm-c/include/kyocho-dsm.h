@@ -11,7 +11,8 @@
  *
  *     int main(void) {
  *         void *memory;
- *         if (kyocho_dsm_join(NULL) || kyocho_dsm_allocate(&memory, sizeof(long), KYOCHO_DSM_CYCLIC, 0)) return 1;
+ *         if (kyocho_dsm_join(NULL) != 0) return 1;
+ *         if (kyocho_dsm_allocate(&memory, sizeof(long), KYOCHO_DSM_CYCLIC, 0) != 0) return 1;
  *         long *sum = memory;
  *         kyocho_dsm_acquire(0, KYOCHO_DSM_EXCLUSIVE);
  *         *sum += kyocho_dsm_rank() + 1;
@@ -95,7 +96,7 @@ size_t kyocho_dsm_error(char *text, size_t bytes);
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 #define KYOCHO_DSM_ON 0     /* one node manages all pages */
-#define KYOCHO_DSM_BLOCKS 1 /* each node an equal part of consecutive pages: for data that is divided */
+#define KYOCHO_DSM_BLOCKS 1 /* each node manages an equal part of consecutive pages */
 #define KYOCHO_DSM_CYCLIC 2 /* round robin */
 
 /* Allocates zeroed memory, on pages of its own, at the same address on all nodes. All nodes make
@@ -138,7 +139,7 @@ int kyocho_dsm_fetch(const void *memory, size_t bytes);
 /* ---- Locks ----------------------------------------------------------------------------------- */
 
 #define KYOCHO_DSM_EXCLUSIVE 0     /* one node at a time */
-#define KYOCHO_DSM_NON_EXCLUSIVE 1 /* a view of what the last exclusive holder released; excludes nobody */
+#define KYOCHO_DSM_NON_EXCLUSIVE 1 /* sees what the last exclusive holder released */
 
 int kyocho_dsm_acquire(uint32_t lock, int mode);
 /* EBUSY: the lock is held. */
@@ -163,7 +164,9 @@ int kyocho_dsm_move_lock(uint32_t lock, uint32_t node);
 /* ---- Barriers -------------------------------------------------------------------------------- */
 
 #define KYOCHO_DSM_ORDINARY 0
-#define KYOCHO_DSM_SINGLE_READ_WRITE 1 /* pages with one writer stay with it, unwatched, if all nodes ask for this */
+/* If all nodes ask for this, a page with one writer stays with that node, and its writes are not
+ * watched. */
+#define KYOCHO_DSM_SINGLE_READ_WRITE 1
 
 /* Waits for all nodes. Afterwards every node sees everything that was written before. */
 int kyocho_dsm_barrier(int kind);

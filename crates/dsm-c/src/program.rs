@@ -1,9 +1,11 @@
 //! A program in PARMACS macros: its phases and its memory.
 //!
 //! ```text
-//!   node 0   start ─ initialisation ─ first create ═╗ barrier ─ ... ─ work ─ wait_for_end ═╗ barrier ─ results ─ end ═╗ barrier
-//!   node K   start ─ initialisation ─ Kth create ═══╝ ─ its function ─────────────────────╝ ─────────────────────────╝ exit
-//!                    without output                 only writes of node 0 count
+//!   node 0 start ─ initialisation ─ first create ═╗ ─ work ─ wait_for_end ═╗ ─ results ─ end ═╗
+//!   node K start ─ initialisation ─ Kth create ═══╝ ─ its function ────────╝ ─────────────────╝
+//!          without output                     barrier                   barrier            barrier
+//!
+//!   At the first barrier only the writes of node 0 count. Node K ends after the last one.
 //! ```
 //!
 //! The first page of the memory contains how much is allocated. After the first barrier that word

@@ -2,11 +2,12 @@
 //! ([`kyocho_sys::directory`]).
 //!
 //! ```text
-//!   dsm-RUN-RANK:   rank 1                 one figure a line: a name, a number
-//!                   process 4711
-//!                   born 8812345           start time of the process, as the kernel counts; process ids are reused
-//!                   bytes_sent 65697
-//!                   waits_for lock 3       words; only while the program waits
+//!   dsm-RUN-RANK:  rank 1            one figure a line: a name, a number
+//!                  process 4711
+//!                  born 8812345      start time of the process as the kernel counts it, because
+//!                                    process ids are reused
+//!                  bytes_sent 65697
+//!                  waits_for lock 3  words; only while the program waits
 //! ```
 //!
 //! The service thread writes the file twice a second. It writes another file and renames it, so a

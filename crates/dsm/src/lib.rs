@@ -4,16 +4,18 @@
 //! parts:
 //!
 //! ```text
-//!   program ──> runtime ── Call, written words ──> node (pure) ── Send ──> wire ──> transport ══ network
-//!      │           ^  <── Show, Hide, Return ───────                                (Tcp, Shm, Local)
+//!   program ──> runtime ── Call, written words ──> node ── Send ──> wire ──> transport ══ network
+//!      │           ^  <── Show, Hide, Return ──── (pure)                  (Tcp, Shm, Local)
 //!      └─ fault ───┘ watch: which pages may be used, which were written
 //! ```
 //!
 //! The protocol alone, as the simulator runs it:
 //!
 //! ```text
-//!   program ── Call ──>  Node  ── Action::Send ──>  Link  ══ network ══>  Link ── Event::Message ──>  Node
-//!           <─ Return ──  (pure: step(event) -> actions)   (pure: sequence numbers, acks, credit, deadline)
+//!   program ── Call ──> Node ── Action::Send ──> Link ══ network ══> Link ─ Event::Message ─> Node
+//!           <─ Return ─
+//!
+//!   Node is pure: step(event) -> actions. Link is pure: sequence numbers, acks, credit, deadline.
 //! ```
 //!
 //! A [`Node`] is one virtual process of SMS, with its copies of shared pages. It manages some locks

@@ -2,7 +2,7 @@
 //! abandoned.
 //!
 //! ```text
-//!   start ─► thread: open(path) ............ waits for the other end of a named pipe ─► done: the event is raised
+//!   start ─► thread: open(path) ... waits for the other end of a named pipe ─► raises the event
 //!   interrupt ─► a signal to that thread: open fails with INTR
 //! ```
 //!

@@ -2,10 +2,10 @@
 //! another thread waits on the word, the named thread runs in the waiter's class.
 //!
 //! ```text
-//!   donor                                   recipient, a thread of any process that shares the word
+//!   donor                                 recipient, a thread of any process that shares the word
 //!   name(word, recipient)
-//!   donate(word): sleeps ─────────────────► runs in the donor's class
-//!                                           ... does the work that the donor waits for
+//!   donate(word): sleeps ───────────────► runs in the donor's class
+//!                                         ... does the work that the donor waits for
 //!   returns ◄──────────────────────────── end_donations(word, me): runs in its own class again
 //! ```
 //!

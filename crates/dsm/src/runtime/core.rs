@@ -1,9 +1,11 @@
 //! Binds the pure node to real pages and a network.
 //!
 //! ```text
-//!   program's threads: call ─> collect written pages ─> step ─┐                      ┌─> send
-//!   their faults:        hidden page ─> step(Fetch) ────────────┤─> node ─> actions ───┼─> show, hide, own, disown pages
-//!   receiving thread:  take ─> step(Message) ──────────────────┘   (one lock)         └─> return: wake the program's thread
+//!   program's threads: call ─> collect written pages ─> step ┐         ┌─> send
+//!   their faults:      hidden page ─> step(Fetch) ───────────┼─> node ─┼─> show, hide, own, disown
+//!   receiving thread:  take ─> step(Message) ────────────────┘         └─> return: wakes a thread
+//!
+//!   One lock protects the node and the pages.
 //! ```
 //!
 //! A thread that waits for the return of its call receives messages itself, so that no other thread

@@ -1,8 +1,8 @@
 //! Byte streams to all other nodes, one per pair. Any thread sends; one thread at a time receives.
 //!
 //! ```text
-//!   send: queue ── as much as the medium accepts ──> peer        take: bytes arrived ──> messages, credit
-//!            └── the rest, when it accepts more ──^             └─ silence ──> Lost
+//!   send: queue ── as much as the medium accepts ──> peer  take: bytes arrived ─> messages, credit
+//!            └── the rest, when it accepts more ──^              └─ silence ──> Lost
 //! ```
 //!
 //! The bytes travel by a [`Medium`]: sockets ([`super::Tcp`]) or rings in memory ([`super::Shm`]).

@@ -1,11 +1,14 @@
 //! Authentication of nodes, and connections between them: one per pair.
 //!
 //! ```text
-//!   higher rank                                  lower rank
+//!   higher rank                                             lower rank
 //!       ── Hello {version, rank, nodes, layout, number} ──>
-//!      <── Hello {the same of its own} ──                     each refuses a wrong version, count, layout or rank
-//!       ── Proof: HMAC-SHA256(secret, 1, both hellos) ──>     refuses a peer that does not know the secret
+//!      <── Hello {the same of its own} ──
+//!       ── Proof: HMAC-SHA256(secret, 1, both hellos) ──>
 //!      <── Proof: HMAC-SHA256(secret, 2, both hellos) ──
+//!
+//!   After the hellos each refuses a wrong version, count, layout or rank. After a proof it refuses
+//!   a peer that does not know the secret.
 //! ```
 //!
 //! Both hellos contain a random number, so no proof can be replayed. The secret itself is never

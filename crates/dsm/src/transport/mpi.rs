@@ -2,7 +2,7 @@
 //! supports. Feature `mpi`.
 //!
 //! ```text
-//!   send: frames that have credit ──> MPI_Isend               take: MPI_Improbe ──> messages, credit
+//!   send: frames that have credit ──> MPI_Isend        take: MPI_Improbe ──> messages, credit
 //!            └── the rest, when credit arrives ──^                └─ silence ──> Lost
 //! ```
 //!

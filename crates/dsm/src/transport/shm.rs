@@ -2,10 +2,11 @@
 //! on which its threads sleep.
 //!
 //! ```text
-//!   memory (memfd):  [ node 0: looking, asleep, rung, core | node 1 .. | ring 0 to 0 | ring 0 to 1 | .. ]
-//!   ring:            [ tail: bytes put in | head: bytes taken, stuck | 64 KiB ]
+//!   memory (memfd): [ node 0: looking, asleep, rung, core | node 1 .. | rings 0 to 0, 0 to 1 .. ]
+//!   ring:           [ tail: bytes put in | head: bytes taken, stuck | 64 KiB ]
 //!
-//!   write: bytes, tail ── does no thread poll there? ──> ring its bell    read: bytes, head ── is the writer stuck? ──> ring its bell
+//!   write: bytes, tail ── does no thread poll there? ──> ring its bell
+//!   read:  bytes, head ── is the writer stuck? ──> ring its bell
 //! ```
 //!
 //! A calling thread polls the rings from the beginning of its call to its end. No bell is rung for

@@ -1,9 +1,9 @@
 //! Faults in watched memory, handled on the thread that had them.
 //!
 //! ```text
-//!   load or store ──> SIGSEGV or SIGBUS ──> handler: which memory? ──> Faulting::fault ──> return: the access is repeated
-//!                                              │ none of ours
-//!                                              └──> what the signal did before
+//!   load or store ─> SIGSEGV or SIGBUS ─> handler: which memory? ─> Faulting::fault ─> return
+//!                                            │ none of ours                     repeats the access
+//!                                            └─> what the signal did before
 //! ```
 //!
 //! The signal is synchronous: it only interrupts an access to watched memory. So the handler may do

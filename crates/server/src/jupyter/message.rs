@@ -1,8 +1,8 @@
 //! The encoding of messages: the receivers' names, a delimiter, a signature, and four JSON texts.
 //!
 //! ```text
-//!   identity ... | <IDS|MSG> | HMAC-SHA-256 of the rest, hex | header | parent's header | metadata |
-//!   content | buffers ...
+//!   identity ... | <IDS|MSG> | HMAC-SHA-256 of the rest, hex |
+//!   header | parent's header | metadata | content | buffers ...
 //! ```
 
 use core::time::Duration;
