@@ -44,9 +44,11 @@ pub(crate) fn command(server: Server) -> ExitCode {
 fn connect(server: Server) -> Result<ExitCode, String> {
     let stream = match server {
         Server::At(socket) => knock(socket)?,
-        Server::Handed => take_over().map_err(|error| format!("the terminal: {error}"))?,
+        Server::Handed => {
+            take_over().map_err(|error| format!("cannot use the terminal: {error}"))?
+        }
     };
-    let lost = |error: io::Error| format!("the connection: {error}");
+    let lost = |error: io::Error| format!("the connection was lost: {error}");
     let client = Client::new(stream).map_err(lost)?;
     let Answer::Welcome(user) = client.answer().map_err(lost)? else {
         return Err("the program at this socket is not a Kyocho server of this version".to_owned());

@@ -50,6 +50,10 @@ Examples:
 
 More: docs/dsm.md.";
 
+const CHECK_EXAMPLES: &str = "\
+Each line names something that nodes use, and whether this host has it.
+More: docs/dsm.md.";
+
 /// The commands of `kyocho dsm`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -61,6 +65,7 @@ pub(crate) enum Dsm {
     #[command(after_help = TOP_EXAMPLES)]
     Top(TopArguments),
     /// Show what this host offers to nodes, and what would improve it.
+    #[command(after_help = CHECK_EXAMPLES)]
     Check,
     /// Run one node of a program, on a host that `run` has reached. Its settings come by standard
     /// input.

@@ -26,15 +26,14 @@ mod tour;
 mod trace;
 mod unix;
 
-use clap::Parser;
-use command_line::{Command, CommandLine, Control};
+use command_line::{Command, Control};
 use connect::Server;
 use kyocho_lisp::system::Engine;
 use kyocho_microprocess::control::protocol::Request;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let line = CommandLine::parse();
+    let line = command_line::read();
     if let Some(Command::Unix(arguments)) = &line.command {
         return unix::command(arguments);
     }

@@ -90,7 +90,7 @@ fn read_evaluate_print(prompt: &mut Prompt, session: &Rc<RefCell<Session>>) -> E
             Err(ReadlineError::Interrupted) => terminal::line("; Ctrl-D leaves"),
             Err(ReadlineError::Eof) => return ExitCode::SUCCESS,
             Err(error) => {
-                terminal::complain(&format!("kyocho: the terminal: {error}"));
+                terminal::complain(&format!("kyocho: cannot read the terminal: {error}"));
                 return ExitCode::FAILURE;
             }
         }

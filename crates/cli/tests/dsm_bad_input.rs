@@ -187,7 +187,7 @@ fn a_node_that_is_started_wrongly_is_reported_by_name() {
     let cases = [
         (
             second("export KYOCHO_DSM_SECRET=$(printf 'ab%.0s' $(seq 32))"),
-            "node 0 was started with another secret: start all nodes by one launch",
+            "node 0 was started with another secret: start all nodes by the same `kyocho dsm run`",
         ),
         (second("export KYOCHO_DSM_SECRET=swordfish"), "KYOCHO_DSM_SECRET must be 64 hexadecimal"),
         (second("export KYOCHO_DSM_RANK=9"), "KYOCHO_DSM_RANK must be a rank below"),

@@ -111,12 +111,12 @@ fn an_instance_ends_with_any_of_its_processes() {
     const SERVER: usize = 1;
     const WARDEN: usize = 2;
     for (killed, missed, status) in [
-        (&[SERVER][..], "the server was killed; what ran under it is", Some(125)),
-        (&[WARDEN], "the warden was killed; what ran under it is", Some(125)),
-        (&[COMMAND], "the command was killed; what ran under it is", None),
-        (&[WARDEN, SERVER], "the server was killed; what ran under it is", Some(125)),
-        (&[SERVER, COMMAND], "command and server were killed; what ran under them is", None),
-        (&[COMMAND, WARDEN], "the command was killed; what ran under it is", None),
+        (&[SERVER][..], "the server was killed; its programs were", Some(125)),
+        (&[WARDEN], "the warden was killed; its programs were", Some(125)),
+        (&[COMMAND], "the command was killed; its programs were", None),
+        (&[WARDEN, SERVER], "the server was killed; its programs were", Some(125)),
+        (&[SERVER, COMMAND], "command and server were killed; their programs were", None),
+        (&[COMMAND, WARDEN], "the command was killed; its programs were", None),
     ] {
         let instance = Stubborn::start();
         let command = instance.command.id();

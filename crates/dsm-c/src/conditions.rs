@@ -40,7 +40,8 @@ unsafe extern "C" fn kyocho_dsm_condition_wait(place: *mut Condition, lock: *con
         let (condition, lock) = (unsafe { read(place) }?, unsafe { read(lock) }?);
         let (id, lock_id) = (condition.id()?, lock.id()?);
         if !is_shared()? {
-            let alone = "a process waits for a signal before there is another to give it";
+            let alone =
+                "a process waits for a signal, but no other process exists yet that could send it";
             return Err(Failure::Invalid(alone.to_owned()));
         }
         if condition.lock != lock {

@@ -81,7 +81,7 @@ impl Lock {
 
 /// A null pointer was passed.
 fn null() -> Failure {
-    Failure::Invalid("a null pointer in place of an object".to_owned())
+    Failure::Invalid("the pointer to the object is null".to_owned())
 }
 
 /// Reads the value at `place`.
@@ -192,7 +192,8 @@ unsafe extern "C" fn kyocho_dsm_flag_wait(place: *mut Flag, value: u32) {
         // SAFETY: a word of the flag.
         while unsafe { ptr::read_volatile(set) } != value {
             if !is_shared()? {
-                let alone = "a process waits for a flag before there is another to set it";
+                let alone =
+                    "a process waits for a flag, but no other process exists yet that could set it";
                 return Err(Failure::Invalid(alone.to_owned()));
             }
             with(|dsm| Ok(dsm.wait(lock.id()?, CHANGED)?))?;

@@ -294,7 +294,11 @@ fn mistakes_of_a_program_in_parmacs_macros_end_it_by_name() {
         ),
         ("few", 2, "the program has created 0 processes beside the first, and runs on 2 nodes"),
         ("early", 1, "node 0: the program has not started: use MAIN_INITENV first"),
-        ("flag", 1, "node 0: a process waits for a flag before there is another to set it"),
+        (
+            "flag",
+            1,
+            "node 0: a process waits for a flag, but no other process exists yet that could set it",
+        ),
     ] {
         let (codes, [_, errors]) = prefix.run(&program, nodes, &[mistake]);
         assert!(codes.iter().all(|code| *code == Some(75)), "{mistake}: {codes:?} {errors}");

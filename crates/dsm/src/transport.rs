@@ -62,7 +62,7 @@ impl fmt::Display for Cause {
         f.write_str(match self {
             Self::Closed => "its connection ended",
             Self::Silent => "it was silent for longer than the deadline",
-            Self::Congested => "it does not accept what it is sent",
+            Self::Congested => "it does not receive its messages fast enough",
             Self::InvalidMessage => "it violated the protocol",
         })
     }

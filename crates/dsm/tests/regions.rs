@@ -95,7 +95,7 @@ fn an_impossible_region_is_named_on_all_nodes_and_the_program_continues() {
         misplaced(dsm.region(at(APART, 0)).unwrap_err(), PlacementError::Empty);
         misplaced(dsm.region(at(u64::MAX - 4095, 2)).unwrap_err(), PlacementError::Beyond);
         misplaced(dsm.region(RegionSettings::of(usize::MAX)).unwrap_err(), PlacementError::Beyond);
-        let odd = "a region at 0x200000000001: its address must be a multiple of 4096";
+        let odd = "the address of a region must be a multiple of 4096, and 0x200000000001 is not";
         assert_eq!(said(dsm.region(at(APART + 1, 1))), odd);
         let nowhere = RegionSettings { placement: Placement::On(NodeId(3)), ..at(APART, 1) };
         assert_eq!(said(dsm.region(nowhere)), "node 3 is outside of the layout");

@@ -98,7 +98,7 @@ impl Lines {
         let mut lines = Vec::new();
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             if self.partial.len() + part.len() > bytes_max {
-                return Err(format!("a line of more than {bytes_max} bytes"));
+                return Err(format!("the line has more than {bytes_max} bytes"));
             }
             self.partial.extend_from_slice(part);
             if self.partial.ends_with(b"\n") {

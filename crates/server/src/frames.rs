@@ -99,7 +99,7 @@ fn event(line: &[u8]) -> Result<Event, String> {
         ClientMessage::Eval { text } | ClientMessage::Run { text }
             if text.len() > TEXT_BYTES_MAX =>
         {
-            Err(format!("a text of more than {TEXT_BYTES_MAX} bytes"))
+            Err(format!("the text has more than {TEXT_BYTES_MAX} bytes"))
         }
         ClientMessage::Eval { text } => Ok(Event::Text(text)),
         ClientMessage::Run { text } => Ok(Event::Input(text)),
@@ -165,6 +165,6 @@ mod tests {
         }
         let mut decoder = Decoder::default();
         let error = (0..).find_map(|_| decoder.feed(&[b'x'; 65536]).err()).unwrap();
-        assert_eq!(error, format!("a line of more than {LINE_BYTES_MAX} bytes"));
+        assert_eq!(error, format!("the line has more than {LINE_BYTES_MAX} bytes"));
     }
 }

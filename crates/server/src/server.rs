@@ -47,7 +47,9 @@ impl fmt::Display for ServeError {
             Self::Configuration(message) => f.write_str(message),
             Self::NoDirectory(error) => error.fmt(f),
             Self::Listen(address, error) => write!(f, "{address}: {error}"),
-            Self::Heartbeat(error) => write!(f, "the heartbeat: {error}"),
+            Self::Heartbeat(error) => {
+                write!(f, "cannot start the heartbeat for the service manager: {error}")
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ pub fn end_signal() -> Signal {
     Signal::realtime(12)
 }
 
-/// LauncherEvent from the launcher.
+/// An event that the launcher reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LauncherEvent {
     /// This node has ended.

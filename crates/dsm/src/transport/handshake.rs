@@ -174,7 +174,7 @@ impl fmt::Display for JoinError {
         match self {
             Self::WrongSecret(NodeId(node)) => write!(
                 f,
-                "node {node} was started with another secret: start all nodes by one launch"
+                "node {node} was started with another secret: start all nodes by the same `kyocho dsm run`"
             ),
             Self::Version(NodeId(node), version) => write!(
                 f,
@@ -206,7 +206,7 @@ impl fmt::Display for JoinError {
             }
             Self::Size(nodes) => write!(
                 f,
-                "a cluster of {nodes} nodes: 1 to 4096 are possible, each with a rank below that"
+                "{nodes} nodes are not possible: a cluster has 1 to 4096, each with a rank below their number"
             ),
             Self::Ended(NodeId(node), unreachable) => {
                 write!(f, "node {node} ended before all nodes had joined")?;
@@ -217,7 +217,7 @@ impl fmt::Display for JoinError {
             Self::Launcher => f.write_str("the launcher of this node has ended"),
             Self::Mpi => f.write_str(
                 "MPI was initialised before in this process, or cannot be called by several threads: \
-                 a program joins once, and leaves MPI to that",
+                 join once, and do not initialise MPI yourself",
             ),
             Self::Io(why) => why.fmt(f),
         }

@@ -68,20 +68,21 @@ impl Signer {
     /// The parts are not a message, or it is not signed with the key.
     pub(super) fn open(&self, mut parts: Vec<Vec<u8>>) -> Result<Request, String> {
         let mark =
-            parts.iter().position(|part| part == MARK).ok_or("a message without a delimiter")?;
+            parts.iter().position(|part| part == MARK).ok_or("a message has no delimiter")?;
         let rest = parts.split_off(mark + 1);
         parts.pop();
         let [signature, texts @ ..] = rest.as_slice() else {
-            return Err("a message without a signature".to_owned());
+            return Err("a message has no signature".to_owned());
         };
         let Some(texts) = texts.get(..TEXTS) else {
-            return Err("a message without content".to_owned());
+            return Err("a message has no content".to_owned());
         };
         if !self.key.is_empty() {
-            let bytes = bytes_of_hex(signature).ok_or("a signature that is not hexadecimal")?;
+            let bytes =
+                bytes_of_hex(signature).ok_or("the signature of a message is not hexadecimal")?;
             self.hmac(texts)
                 .verify_slice(&bytes)
-                .map_err(|_| "a message with a wrong signature")?;
+                .map_err(|_| "the signature of a message is wrong")?;
         }
         let json = |i: usize| serde_json::from_slice(&texts[i]).map_err(|error| error.to_string());
         Ok(Request { identities: parts, header: json(0)?, content: json(3)? })

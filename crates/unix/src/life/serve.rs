@@ -109,7 +109,7 @@ fn limit(server: &Server, warden: u32, process: u32, cpu_max: Duration) {
     server.admission.close();
     let seconds = cpu_max.as_secs_f64();
     complain(&format!(
-        "kyocho unix: {seconds} s of processor time are used up; what ran is ended\n"
+        "kyocho unix: {seconds} s of processor time are used up; the programs were ended\n"
     ));
     // If it has ended already, the warden is ending the others.
     let _ = tree::send(process, libc::SIGKILL);

@@ -210,7 +210,7 @@ impl FirstProcess {
 /// Sends the last report to the front; if the front is gone, tells the user.
 fn tell_last(last: Report, front: &OwnedFd, host_resources: &HostResources) {
     if last.tell(front.as_fd(), &[]).is_err() {
-        complain("kyocho unix: the command was killed; what ran under it is ended\n");
+        complain("kyocho unix: the command was killed; its programs were ended\n");
         host_resources.remove();
     }
 }

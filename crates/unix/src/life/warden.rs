@@ -133,7 +133,7 @@ impl LastProcess<'_> {
         while [server, self.front].contains(&rustix::process::getppid()) {
             std::thread::sleep(LOOK_AGAIN);
         }
-        complain("kyocho unix: command and server were killed; what ran under them is ended\n");
+        complain("kyocho unix: command and server were killed; their programs were ended\n");
     }
 }
 

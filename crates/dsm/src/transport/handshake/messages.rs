@@ -1,4 +1,4 @@
-//! The messages of the handshake (*messages*).
+//! The messages of the handshake.
 
 use core::time::Duration;
 use std::io::{self, Read, Write};
