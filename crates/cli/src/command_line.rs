@@ -331,8 +331,8 @@ pub(crate) struct SystemArguments {
     /// The evaluator.
     #[arg(long, value_enum, default_value_t = EngineName::Machine, global = true)]
     engine: EngineName,
-    /// How many cells (pairs and other small objects) a thread takes from the shared heap at a
-    /// time: `off` for one, a number, or `auto` to follow the thread's allocation rate.
+    /// How many cells (each holds a pair) a thread takes from the shared heap at a time: `off` (one,
+    /// by a message to a service thread), a number, or `auto` (follows the thread's allocation rate).
     #[arg(long, value_name = "off|N|auto", default_value = "auto", value_parser = cell_cache, global = true)]
     cell_cache: CellCache,
     /// Number of virtual processors. Default: the number of processors that the process may use.

@@ -30,7 +30,7 @@ fn program() {
             "die" => outlive(dsm, |dsm, _| dsm.barrier(BarrierKind::Ordinary)),
             "die and be read" => outlive(dsm, |dsm, array| {
                 let _dead = dsm.barrier(BarrierKind::Ordinary).unwrap_err();
-                assert_eq!(dsm.cells(array)[2048].get(), 0, "nobody can read this");
+                assert_eq!(dsm.cells(array)[2048].get(), 0, "no node can read this");
                 Ok(())
             }),
             "leave early: barrier" => leave_early(dsm, |dsm| dsm.barrier(BarrierKind::Ordinary)),

@@ -29,7 +29,7 @@ fn program() {
         "count" => count(),
         "disagree" => disagree(),
         "go" => go(),
-        _ => panic!("nobody knows {what}"),
+        _ => panic!("unknown program: {what}"),
     };
     std::io::stderr().write_all(format!("{said}\n").as_bytes()).unwrap();
 }
@@ -104,7 +104,7 @@ fn silence() -> String {
 fn wait_for(file: &std::path::Path) {
     let begun = std::time::Instant::now();
     while !file.exists() {
-        assert!(begun.elapsed() < WATCHDOG, "nobody noticed");
+        assert!(begun.elapsed() < WATCHDOG, "no process noticed");
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }

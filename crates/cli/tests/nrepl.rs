@@ -299,8 +299,8 @@ fn sessions_waiting_for_input_can_be_interrupted_and_closed_and_too_much_is_refu
     assert_eq!(status(&refused), ["error", "stdin-full", "done"]);
     client.one(&[("op", "stdin"), ("stdin", "line\n"), ("session", &session)]);
     assert_eq!(client.eval(&session, "(read-line)"), ["\"line\""]);
-    let nobody = client.one(&[("op", "stdin"), ("stdin", "x"), ("session", "none")]);
-    assert_eq!(status(&nobody), ["error", "unknown-session", "done"]);
+    let unknown = client.one(&[("op", "stdin"), ("stdin", "x"), ("session", "none")]);
+    assert_eq!(status(&unknown), ["error", "unknown-session", "done"]);
     let empty = client.one(&[("op", "stdin"), ("session", &session)]);
     assert_eq!(status(&empty), ["error", "no-stdin", "done"]);
     // A waiting session is closed. Its connection still serves others.

@@ -65,7 +65,7 @@ impl Stubborn {
             output.read_to_end(&mut rest).unwrap();
             sender.send(()).unwrap();
         });
-        receiver.recv_timeout(WATCHDOG).expect("nobody holds standard output any more");
+        receiver.recv_timeout(WATCHDOG).expect("no process holds standard output any more");
         waiting.join().unwrap();
         let mut complaint = String::new();
         command.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
@@ -184,7 +184,7 @@ fn what_the_first_program_leaves_running_is_ended() {
     let left: u32 = text.trim().parse().unwrap();
     // The number is free once a parent has waited for the process.
     let entry = format!("/proc/{left}");
-    wait_until("nobody has its number", || !std::path::Path::new(&entry).exists());
+    wait_until("no process has its number", || !std::path::Path::new(&entry).exists());
 }
 
 #[test]

@@ -192,7 +192,7 @@ int kyocho_dsm_statistics(kyocho_dsm_statistics_t *statistics);
  * only the writes of node 0 count. The K-th CREATE runs its function on node K, which ends
  * afterwards. Nodes other than 0 write nothing to standard output until then.
  * These functions cannot return errors: an error is printed on standard error and ends the node
- * with exit code 75, and the other nodes are told. */
+ * with exit code 75, and the other nodes are notified. */
 
 /* An object that is not initialised is zero. */
 typedef struct { uint32_t number; } kyocho_dsm_lock_t;

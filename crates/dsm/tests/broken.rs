@@ -175,7 +175,7 @@ fn a_copy_of_a_process_is_no_node() {
                 dsm.cells(&numbers)[1].set(8);
                 0
             });
-            assert_eq!(written, 128 + libc::SIGSEGV, "a write that nobody would notice");
+            assert_eq!(written, 128 + libc::SIGSEGV, "a write that no node would notice");
             let called = in_copy(|| {
                 i32::from(!matches!(dsm.barrier(BarrierKind::Ordinary), Err(Error::Host(_))))
             });

@@ -19,7 +19,7 @@ const CONDITION: ConditionId = ConditionId(0);
 
 /// A node's connections, which close before it sends more than `sends_max` messages.
 #[derive(Debug)]
-struct Mortal {
+struct DyingTransport {
     me: u16,
     inner: Local,
     sends: AtomicU64,
@@ -28,13 +28,13 @@ struct Mortal {
     is_notified: AtomicBool,
 }
 
-impl Mortal {
+impl DyingTransport {
     fn is_dead(&self) -> bool {
         self.sends.load(Ordering::Acquire) > self.sends_max
     }
 }
 
-impl Transport for Mortal {
+impl Transport for DyingTransport {
     fn send(&self, to: NodeId, message: &[u8]) {
         if self.sends.fetch_add(1, Ordering::AcqRel) < self.sends_max {
             self.inner.send(to, message);
@@ -111,7 +111,7 @@ fn come_to(scheme: Scheme, victim: u16, sends_max: u64) -> (Vec<Result<(), Error
     let program = move |me: u16, inner: Local| {
         let sends_max = if me == victim { sends_max } else { u64::MAX };
         let (sends, is_notified) = (AtomicU64::new(0), AtomicBool::new(false));
-        let mortal = Mortal { me, inner, sends, sends_max, is_notified };
+        let mortal = DyingTransport { me, inner, sends, sends_max, is_notified };
         let detection = Some(Detection::Protect);
         let mut dsm = Dsm::inside(NodeId(me), layout.clone(), detection, Box::new(mortal)).unwrap();
         work(&mut dsm)?;

@@ -263,7 +263,7 @@ fn actions_at_barrier(me: u16, from: u16, message: Message) -> Vec<Action> {
 #[test]
 fn a_lock_that_a_peer_cannot_hold_at_a_barrier_is_a_breach_of_that_peer() {
     let cases = [
-        // Lock 0, which node 0 has granted to nobody.
+        // Lock 0, which node 0 has not granted.
         (0, 1, arrive_holding(vec![LockId(0)]), 1, "Arrive"),
         (0, 1, arrive_holding(vec![LockId(1), LockId(1)]), 1, "Arrive"),
         // Node 0 forwards the claim of node 2 about lock 1, which node 1 has granted to no node.

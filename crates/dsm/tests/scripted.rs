@@ -146,9 +146,9 @@ fn a_page_asked_for_before_its_writer_has_crossed_the_barrier_is_watched_again()
 
 /// A network that records whether its node hurries.
 #[derive(Debug)]
-struct Noting(Local, Sender<bool>);
+struct RecordingNetwork(Local, Sender<bool>);
 
-impl Transport for Noting {
+impl Transport for RecordingNetwork {
     fn send(&self, to: NodeId, message: &[u8]) {
         self.0.send(to, message);
     }
@@ -212,7 +212,12 @@ fn a_node_hurries_while_its_locks_are_waited_for() {
         peer.cross(BarrierKind::Ordinary);
         peer.network.leave();
     };
-    beside_over(|network| Box::new(Noting(network, noted)), Detection::Protect, program, peer);
+    beside_over(
+        |network| Box::new(RecordingNetwork(network, noted)),
+        Detection::Protect,
+        program,
+        peer,
+    );
 }
 
 fn broke(error: &Error) -> Option<(NodeId, ProtocolViolation, Subject)> {

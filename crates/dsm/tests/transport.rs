@@ -159,7 +159,7 @@ fn a_node_that_leaves_is_not_lost_and_its_messages_arrive_first() {
         let arrivals = receive(&*mesh[0], 2);
         let said = Arrival::Message(NodeId(1), b"last words".to_vec());
         assert_eq!(arrivals, [said, Arrival::Left(NodeId(1))]);
-        mesh[0].send(NodeId(1), b"nobody hears");
+        mesh[0].send(NodeId(1), b"to no node");
     }
 }
 

@@ -389,7 +389,7 @@ impl Filter {
         Ok(())
     }
 
-    /// Updates a filter whose event was reported. Returns whether the host must be told.
+    /// Updates a filter whose event was reported. Returns whether the host's registration must change.
     fn after_telling(&self) -> bool {
         let state = self.state();
         if state.is_once() {

@@ -334,7 +334,7 @@ fn check_configured(
         return Err((name.span(), format!("there is no [user.{}]", name.get_ref())));
     };
     let has_rights = user.uid.is_some() || !user.keys.is_empty() || user.bounds.operator;
-    if protocol.user == ConfiguredUser::Anybody && has_rights {
+    if protocol.user == ConfiguredUser::Unidentified && has_rights {
         let message = format!(
             "the {}_user must have no uid, keys, files or operator: every process on this machine \
              can use it",

@@ -48,7 +48,7 @@ pub(crate) enum ConfiguredUser {
     None,
     /// Yes, and any process of the machine can connect. The user must have no number on the host,
     /// no keys and no files, and may not install policies.
-    Anybody,
+    Unidentified,
     /// Yes, and each client sends a secret of the server. So it may be any user.
     Trusted,
 }

@@ -1,6 +1,6 @@
 //! The loss of a peer that died, left too early or violated the protocol. All later messages are
 //! ignored, all outstanding calls fail with an error that names the peer, and all other nodes are
-//! told.
+//! notified.
 
 use super::{Node, PendingCall};
 use crate::address::NodeId;

@@ -11,7 +11,7 @@ use kyocho_dsm::{
     ThreadId, WaitPolicy, wire,
 };
 
-use crate::flight::{Envelope, Flight};
+use crate::flight::{Envelope, FrameInTransit};
 use crate::mutant::Mutant;
 use crate::oracle::Oracle;
 use crate::program::{Program, Step, WORDS_A_PAGE};
@@ -24,7 +24,7 @@ const TICKS_MAX: u64 = 400_000;
 
 /// How unreliable the network and the nodes are, in per cent and ticks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trouble {
+pub(crate) struct FaultRates {
     pub(crate) loss: u64,
     pub(crate) repeat: u64,
     pub(crate) delay_max: u64,
@@ -75,7 +75,7 @@ pub(crate) struct World {
     /// By node: number of calls, and of threads at the barrier.
     calls: Vec<u64>,
     meeting: Vec<usize>,
-    trouble: Trouble,
+    trouble: FaultRates,
     random: Random,
     nodes: Vec<Node>,
     /// By node: its program's view of memory.
@@ -83,7 +83,7 @@ pub(crate) struct World {
     /// The regions that each node had when it last crossed a barrier.
     crossed_with: Vec<Layout>,
     links: BTreeMap<(usize, usize), Link<Envelope>>,
-    network: BinaryHeap<Reverse<Flight>>,
+    network: BinaryHeap<Reverse<FrameInTransit>>,
     progress: Vec<Progress>,
     oracle: Oracle,
     mutant: Mutant,
@@ -99,7 +99,7 @@ impl World {
         program: Program,
         threads: u16,
         scheme: Scheme,
-        trouble: Trouble,
+        trouble: FaultRates,
         mutant: Mutant,
     ) -> Self {
         assert!(program.processes.is_multiple_of(threads), "nodes have equally many threads");
@@ -171,7 +171,9 @@ impl World {
 
     fn deliver(&mut self) -> Result<(), String> {
         while self.network.peek().is_some_and(|Reverse(flight)| flight.due <= self.now) {
-            let Some(Reverse(Flight { from, to, frame, .. })) = self.network.pop() else { break };
+            let Some(Reverse(FrameInTransit { from, to, frame, .. })) = self.network.pop() else {
+                break;
+            };
             if !self.alive(to) {
                 continue;
             }
@@ -232,7 +234,7 @@ impl World {
         }
         self.flights += 1;
         let due = self.now + 1 + self.random.below(self.trouble.delay_max);
-        self.network.push(Reverse(Flight { due, number: self.flights, from, to, frame }));
+        self.network.push(Reverse(FrameInTransit { due, number: self.flights, from, to, frame }));
     }
 
     fn feed(&mut self, node: usize, event: Event) -> Result<(), String> {

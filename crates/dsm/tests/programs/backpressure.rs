@@ -19,18 +19,18 @@ const AT_ONCE_MAX: usize = SIGNALS / 2;
 
 /// Connections of a node that receives nothing until a door opens.
 #[derive(Debug)]
-struct Behind {
+struct SlowReceiver {
     door: Arc<AtomicBool>,
     inner: Box<dyn Transport>,
 }
 
-impl Behind {
+impl SlowReceiver {
     fn is_open(&self) -> bool {
         self.door.load(Ordering::Acquire)
     }
 }
 
-impl Transport for Behind {
+impl Transport for SlowReceiver {
     fn send(&self, to: NodeId, message: &[u8]) {
         self.inner.send(to, message);
     }
@@ -122,7 +122,7 @@ fn run(mesh: Vec<Box<dyn Transport>>, floods: &[u16], shut: &[u16]) {
     let shared = &Shared::default();
     let behind = |(inner, door): (_, &Arc<AtomicBool>)| {
         door.store(true, Ordering::Release);
-        Box::new(Behind { door: door.clone(), inner }) as Box<dyn Transport>
+        Box::new(SlowReceiver { door: door.clone(), inner }) as Box<dyn Transport>
     };
     let transports = mesh.into_iter().zip(&shared.doors).map(behind).collect();
     thread::scope(|scope| {

@@ -104,7 +104,7 @@ fn giving_up_a_barrier_ends_waits_for_locks_held_there() {
     }
     let mut cluster = Cluster::new(Scheme::LogAtManager);
     cluster.feed(0, Event::Stranded);
-    assert_eq!(cluster.messages(), 0, "nobody has left");
+    assert_eq!(cluster.messages(), 0, "no node has left");
 }
 
 #[test]

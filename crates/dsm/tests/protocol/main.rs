@@ -19,7 +19,7 @@ fn the_next_holder_sees_what_was_published_under_a_lock() {
         assert_eq!(
             cluster.call(0, Call::Publish(LOCK)),
             Some(Err(DsmError::NotHeld(LOCK))),
-            "nobody could be told"
+            "no node could be notified"
         );
         cluster.write(0, 7);
         cluster.must(0, TAKE);
@@ -31,7 +31,7 @@ fn the_next_holder_sees_what_was_published_under_a_lock() {
         cluster.must(1, Call::Publish(OTHER));
         cluster.must(1, Call::Release(OTHER));
         cluster.must(2, take_other);
-        assert_eq!(cluster.read(2), 7, "written by somebody else");
+        assert_eq!(cluster.read(2), 7, "written by another node");
     }
 }
 
@@ -91,7 +91,7 @@ fn writes_without_a_lock_appear_at_the_barrier() {
         cluster.write(1, 6);
         cluster.barrier();
         assert_eq!(cluster.nodes[0].read(WORD), Ok(6), "a manager has its pages at member");
-        assert_eq!(cluster.nodes[2].read(WORD), Ok(6), "who used it has it again");
+        assert_eq!(cluster.nodes[2].read(WORD), Ok(6), "the node that used the page has it again");
         assert_eq!(cluster.nodes[1].read(WORD), Ok(6), "its writer has it still");
     }
 }
@@ -111,7 +111,7 @@ fn of_a_page_that_its_manager_wrote_whole_the_latest_words_win() {
         }
         cluster.nodes[0].write_page(PAGE, [1, 2, 3, 4].into()).expect("it is there");
         cluster.barrier();
-        assert_eq!(cluster.read(1), 2, "nobody else wrote");
+        assert_eq!(cluster.read(1), 2, "no other node wrote");
     }
 }
 
@@ -126,7 +126,7 @@ fn a_page_that_was_used_is_here_again_behind_the_barrier_that_drops_it() {
     cluster.barrier();
     let fetches =
         |sent: &[Message]| sent.iter().filter(|one| matches!(one, Message::Fetch(..))).count();
-    assert_eq!(fetches(&cluster.sent), 1, "asked for by who used it, and nobody else");
+    assert_eq!(fetches(&cluster.sent), 1, "only the node that used the page requests it");
     assert_eq!(cluster.nodes[1].read(WORD), Ok(2), "it is here");
     assert_eq!(cluster.nodes[2].read(WORD), Err(Absent(PAGE)));
     // No node used it this time.
@@ -151,7 +151,7 @@ fn a_page_asked_of_its_owner_is_written_only_if_it_is_another_since() {
     cluster.write(0, 1);
     cross(&mut cluster);
     assert_eq!(cluster.read(1), 1, "asked of its owner");
-    assert_eq!(cross(&mut cluster), 0, "nobody wrote: the copy stays");
+    assert_eq!(cross(&mut cluster), 0, "no node wrote: the copy stays");
     assert_eq!(cluster.nodes[1].read(WORD), Ok(1));
     cluster.write(0, 2);
     assert_eq!(cross(&mut cluster), 1, "asked of its owner, before that has left the barrier");
@@ -187,7 +187,7 @@ fn on_its_way() -> (Cluster, Event) {
 fn a_barrier_returns_when_the_pages_are_here_that_were_asked_for() {
     let (mut cluster, page) = on_its_way();
     let done = Some(Ok(Outcome::Done));
-    assert_eq!(cluster.returned, [done, None, done], "who needs none does not wait");
+    assert_eq!(cluster.returned, [done, None, done], "a node that needs no page does not wait");
     cluster.feed(1, page);
     assert_eq!(cluster.returned[1], done);
     assert_eq!(cluster.nodes[1].read(WORD), Ok(2));
@@ -283,7 +283,7 @@ fn snapshots_exclude_nobody_and_wait_for_the_holder() {
         cluster.must(1, TAKE);
         cluster.write(1, 9);
         cluster.must(0, Call::Release(LOCK));
-        assert_eq!(cluster.call(0, snapshot), None, "somebody is in");
+        assert_eq!(cluster.call(0, snapshot), None, "a node holds the lock");
         cluster.must(1, Call::Release(LOCK));
         assert_eq!(cluster.returned[0], Some(Ok(Outcome::Done)));
         assert_eq!(cluster.read(0), 9);
@@ -342,7 +342,11 @@ fn a_signal_wakes_one_or_all() {
         cluster.must(2, Call::Signal(LOCK, ConditionId(1), Waiters::All));
         assert_eq!(cluster.returned[..2], [None, None], "another condition");
         cluster.must(2, Call::Signal(LOCK, condition, Waiters::One));
-        assert_eq!(cluster.returned[..2], [Some(Ok(Outcome::Done)), None], "who waited longest");
+        assert_eq!(
+            cluster.returned[..2],
+            [Some(Ok(Outcome::Done)), None],
+            "the signal wakes the node that waited longest"
+        );
         cluster.must(2, Call::Signal(LOCK, condition, Waiters::All));
         assert_eq!(cluster.returned[1], None, "node 0 holds the lock");
         cluster.must(0, Call::Release(LOCK));

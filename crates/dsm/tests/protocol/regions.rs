@@ -34,7 +34,7 @@ fn a_region_far_away_is_as_the_first_one() {
         for turn in 1..=4 {
             let node = turn as usize % 3;
             cluster.must(node, TAKE);
-            cluster.nodes[node].write(far, turn).expect("nobody has dropped it");
+            cluster.nodes[node].write(far, turn).expect("no node has dropped it");
             cluster.must(node, Call::Release(LOCK));
         }
         cluster.barrier();

@@ -15,14 +15,14 @@ mod priorities;
 mod service;
 #[path = "../../../microprocess/tests/support/watchdog.rs"]
 mod watchdog;
-use meeting::Meeting;
+use meeting::SocketFolder;
 use service::{BEGUN, BEGUN_ALONE, ENTRY, as_number, bind, method, serve};
 use watchdog::under_watchdog;
 
 /// Runs `body` with a client of a server in another process, each with `processors` virtual
 /// processors.
 fn with_client(name: &str, processors: usize, body: impl FnOnce(Client) + Send) {
-    let meeting = Meeting::new(&format!("{name}-{processors}"));
+    let meeting = SocketFolder::new(&format!("{name}-{processors}"));
     let _server = meeting.start(ENTRY, &processors.to_string());
     let path = meeting.path();
     let run = || body(Client::connect(&path).unwrap());
@@ -72,7 +72,7 @@ fn one_to_one_hundred_callers_each_get_their_own_reply() {
 #[test]
 fn calls_run_while_other_calls_sleep() {
     under_watchdog("calls_run_while_other_calls_sleep", || {
-        let meeting = Meeting::new("sleep");
+        let meeting = SocketFolder::new("sleep");
         let path = meeting.path();
         Runtime::builder()
             .virtual_processors(1)
@@ -210,7 +210,7 @@ fn abandon_calls(client: &Client) {
 #[test]
 fn credit_of_an_abandoned_call_is_free_after_the_server_answers() {
     under_watchdog("credit_of_an_abandoned_call_is_free_after_the_server_answers", || {
-        let meeting = Meeting::new("give-up");
+        let meeting = SocketFolder::new("give-up");
         let path = meeting.path();
         let run = || {
             let _server = Server::builder().credits(1).bind(&path, Arc::new(serve)).unwrap();
@@ -224,7 +224,7 @@ fn credit_of_an_abandoned_call_is_free_after_the_server_answers() {
 #[test]
 fn server_refuses_processes_that_may_not_connect() {
     under_watchdog("server_refuses_processes_that_may_not_connect", || {
-        let meeting = Meeting::new("refused");
+        let meeting = SocketFolder::new("refused");
         let path = meeting.path();
         Runtime::builder()
             .virtual_processors(1)

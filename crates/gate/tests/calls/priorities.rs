@@ -8,7 +8,7 @@ use kyocho_sys::scheduling::{Class, set_class};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 
-use crate::meeting::Meeting;
+use crate::meeting::SocketFolder;
 use crate::service::{ENTRY, as_number, method};
 use crate::watchdog::under_watchdog;
 use crate::with_client;
@@ -66,7 +66,7 @@ fn call_until_inherited(client: &Client, method: u32, request: u64) {
 fn server_inherits_the_class_of_a_real_time_caller() {
     const NAME: &str = "server_inherits_the_class_of_a_real_time_caller";
     under_watchdog(NAME, || {
-        let meeting = Meeting::new("inherit");
+        let meeting = SocketFolder::new("inherit");
         let _server = meeting.start(ENTRY, "1");
         if let Err(why) = set_class(ThreadId::current(), Class::Fifo(10)) {
             return skip(NAME, &why.to_string());
@@ -89,7 +89,7 @@ fn server_inherits_the_class_of_a_real_time_caller() {
 #[test]
 fn priority_is_inherited_through_a_chain_of_gates() {
     under_watchdog("priority_is_inherited_through_a_chain_of_gates", || {
-        let (first, second) = (Meeting::new("chain-1"), Meeting::new("chain-2"));
+        let (first, second) = (SocketFolder::new("chain-1"), SocketFolder::new("chain-2"));
         let _last = second.start(ENTRY, "1");
         let (first_path, second_path) = (first.path(), second.path());
         Runtime::builder()

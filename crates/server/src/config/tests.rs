@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Protocols with entries in the file: the user of unidentified clients, the user of clients that
 /// send a secret, and a section.
 static PROTOCOLS: [Protocol; 3] = [
-    protocol("telnet", ConfiguredUser::Anybody),
+    protocol("telnet", ConfiguredUser::Unidentified),
     protocol("nrepl", ConfiguredUser::Trusted),
     Protocol { read_section: Some(read), ..protocol("ssh", ConfiguredUser::None) },
 ];

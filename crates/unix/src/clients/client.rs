@@ -39,7 +39,7 @@ impl<'a> Client<'a> {
     }
 
     /// The caller of code that runs before there is a client.
-    pub(crate) fn nobody() -> Self {
+    pub(crate) fn own_process() -> Self {
         Self { thread: std::process::id(), call: None }
     }
 

@@ -129,7 +129,8 @@ fn host_mount(at: Vec<u8>, path: &Path, writable: bool) -> Result<Mount, StartEr
 fn own_directory(server: &Server) -> Vec<u8> {
     let own = std::env::current_dir().ok();
     let own = own.and_then(|path| server.mounts.to_virtual(path.as_os_str().as_bytes()));
-    own.filter(|path| server.node(&Client::nobody(), path).is_ok()).unwrap_or_else(|| b"/".to_vec())
+    own.filter(|path| server.node(&Client::own_process(), path).is_ok())
+        .unwrap_or_else(|| b"/".to_vec())
 }
 
 /// Finds the program called `name` as a shell does.
@@ -149,9 +150,9 @@ fn find_program(
     let mut failure = StartError::NotFound(name.to_os_string());
     for candidate in candidates {
         let found = server
-            .walk(&Client::nobody(), base, &candidate, FinalLink::Follow)
+            .walk(&Client::own_process(), base, &candidate, FinalLink::Follow)
             .map_err(Refusal::from)
-            .and_then(|node| server.program(&Client::nobody(), node, &candidate));
+            .and_then(|node| server.program(&Client::own_process(), node, &candidate));
         match found {
             Ok(found) => return Ok(found),
             Err(Refusal::Host(NOT_FOUND | crate::errors::NOT_A_DIRECTORY)) => {}
@@ -179,7 +180,7 @@ impl FirstProcess {
         let image = launcher::image(options.personality).map_err(|error| {
             StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
         })?;
-        let directory = self.server.node(&Client::nobody(), &self.base).map_err(|errno| {
+        let directory = self.server.node(&Client::own_process(), &self.base).map_err(|errno| {
             StartError::Mount(PathBuf::from(OsString::from_vec(self.base.clone())), errno)
         })?;
         let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };

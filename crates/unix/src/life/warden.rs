@@ -125,7 +125,7 @@ fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &LastProcess<'_>) -> i32 
 
 impl LastProcess<'_> {
     /// Performs them if there is no front. `server` has ended, or is about to.
-    #[expect(clippy::disallowed_methods, reason = "a change of parents is told to nobody")]
+    #[expect(clippy::disallowed_methods, reason = "no notice exists of a change of parents")]
     fn clear_up(&self, server: Option<Pid>) {
         const LOOK_AGAIN: Duration = Duration::from_millis(1);
         self.left_behind.remove();

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-/// Devices of the host that are harmless whoever uses them.
+/// Devices of the host that are harmless in the hands of any client.
 const HARMLESS: [&str; 6] = ["full", "null", "ptmx", "random", "urandom", "zero"];
 /// Links, as on Linux.
 const LINKS: [(&str, &str); 4] = [

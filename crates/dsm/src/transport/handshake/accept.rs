@@ -166,7 +166,7 @@ fn wait(listener: &TcpListener, pending: &[Pending], limit: Duration) {
 
 impl Cluster {
     /// Accepts connections until all higher ranks have joined. A peer that does not know the secret
-    /// is told so and disconnected.
+    /// gets the reason and is disconnected.
     pub(super) fn accept(
         &self,
         listener: &TcpListener,

@@ -23,15 +23,19 @@ enum Pte {
 
 /// What happens between two calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meanwhile {
+enum EventBetween {
     Nothing,
     Write,
     Reclaim,
     WriteThenReclaim,
 }
 
-const ALL: [Meanwhile; 4] =
-    [Meanwhile::Nothing, Meanwhile::Write, Meanwhile::Reclaim, Meanwhile::WriteThenReclaim];
+const ALL: [EventBetween; 4] = [
+    EventBetween::Nothing,
+    EventBetween::Write,
+    EventBetween::Reclaim,
+    EventBetween::WriteThenReclaim,
+];
 
 #[derive(Debug)]
 struct Host {
@@ -39,16 +43,16 @@ struct Host {
     /// There was a write that was not reported to the runtime.
     is_unreported: bool,
     /// What happens before each of the next calls, in reverse order.
-    meanwhile: Vec<Meanwhile>,
+    meanwhile: Vec<EventBetween>,
 }
 
 impl Host {
     fn interfere(&mut self) {
-        let now = self.meanwhile.pop().unwrap_or(Meanwhile::Nothing);
-        if matches!(now, Meanwhile::Write | Meanwhile::WriteThenReclaim) {
+        let now = self.meanwhile.pop().unwrap_or(EventBetween::Nothing);
+        if matches!(now, EventBetween::Write | EventBetween::WriteThenReclaim) {
             self.write();
         }
-        if matches!(now, Meanwhile::Reclaim | Meanwhile::WriteThenReclaim) {
+        if matches!(now, EventBetween::Reclaim | EventBetween::WriteThenReclaim) {
             self.reclaim();
         }
     }
@@ -138,7 +142,7 @@ impl Detector for PageTable {
 
 /// A fault in a page that is present or was reclaimed, and then the question which pages were
 /// written.
-fn is_reported(begin: Pte, meanwhile: &[Meanwhile]) -> (bool, bool) {
+fn is_reported(begin: Pte, meanwhile: &[EventBetween]) -> (bool, bool) {
     let views = Arc::new(TwoViews::new(PAGE_BYTES, None).expect("there is memory for one page"));
     let is_unreported = matches!(begin, Pte::None | Pte::Writable);
     let host = Host { pte: Pte::None, is_unreported, meanwhile: Vec::new() };
