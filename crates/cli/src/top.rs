@@ -47,7 +47,7 @@ fn watch(screen: &mut DefaultTerminal) -> io::Result<()> {
             Command::Nothing => {}
             Command::Leave => return Ok(()),
             Command::Order(target, request) => {
-                model.tell(match order::give(target, &request) {
+                model.show_message(match order::give(target, &request) {
                     Ok(()) => format!("{target}: done"),
                     Err(error) => format!("{target}: {error}"),
                 });

@@ -73,7 +73,7 @@ impl Counters {
         let directory = directory::of_user()?;
         let process = std::process::id();
         let born =
-            born(process).ok_or_else(|| io::Error::other("/proc does not tell of this process"))?;
+            born(process).ok_or_else(|| io::Error::other("/proc does not show this process"))?;
         let head = format!("rank {}\nnodes {nodes}\nprocess {process}\nborn {born}\n", me.0);
         let [path, next] = paths(&directory, run, me);
         Ok(Self { path, next, head, due: Instant::now() })

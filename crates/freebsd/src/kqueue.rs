@@ -284,7 +284,7 @@ impl Queue {
             let words = [file, address(&mut ready), most as u64, limit];
             let count = pass(number::EPOLL_PWAIT2, &words)? as usize;
             for event in &ready[..count.min(most)] {
-                self.tell(file, event, buffer)?;
+                self.report(file, event, buffer)?;
             }
             // Events that another thread took, or that are no longer wanted, do not count. A call
             // with a time limit is not kept beyond it.
@@ -294,22 +294,22 @@ impl Queue {
         }
     }
 
-    fn tell(
+    fn report(
         &self,
         file: u64,
         &[bits, word, _]: &HostEvent,
         buffer: &mut EventBuffer,
     ) -> Result<(), Errno> {
         match word {
-            BELL => self.hear_bell(buffer),
+            BELL => self.report_user_events(buffer),
             place if place & TIMERS != 0 => {
-                self.tell_timer(file, (place & !TIMERS) as usize, buffer)
+                self.report_timer(file, (place & !TIMERS) as usize, buffer)
             }
-            descriptor => self.tell_descriptor(file, descriptor as i32, bits, buffer),
+            descriptor => self.report_descriptor(file, descriptor as i32, bits, buffer),
         }
     }
 
-    fn tell_descriptor(
+    fn report_descriptor(
         &self,
         file: u64,
         descriptor: i32,
@@ -337,12 +337,12 @@ impl Queue {
             let data = if side == READ { waiting_bytes(descriptor) } else { 1 };
             let event = Event::new(descriptor as u64, side, flags, data, filter.user());
             // If there is no room, the host must report it again.
-            again |= !buffer.put(&event)? || filter.after_telling();
+            again |= !buffer.put(&event)? || filter.after_reporting();
         }
         if again { self.register(file, descriptor, note) } else { Ok(()) }
     }
 
-    fn hear_bell(&self, buffer: &mut EventBuffer) -> Result<(), Errno> {
+    fn report_user_events(&self, buffer: &mut EventBuffer) -> Result<(), Errno> {
         self.silence();
         let mut left = false;
         for note in self.user_notes() {
@@ -353,7 +353,7 @@ impl Queue {
             let event =
                 Event::new(note.ident(), USER, state.registered_flags(), 0, note.filter.user());
             if buffer.put(&event)? {
-                note.filter.after_telling();
+                note.filter.after_reporting();
                 left |= !state.is_cleared();
             } else {
                 note.trigger();
@@ -390,7 +390,7 @@ impl Filter {
     }
 
     /// Updates a filter whose event was reported. Returns whether the host's registration must change.
-    fn after_telling(&self) -> bool {
+    fn after_reporting(&self) -> bool {
         let state = self.state();
         if state.is_once() {
             self.forget();

@@ -24,16 +24,16 @@ pub(crate) fn ask() {
 /// Reports a call, if calls are shown.
 pub(crate) fn show(call: u64, words: &[u64; 6]) {
     if SHOWING.load(Relaxed) {
-        tell(TRACED, call, words);
+        send(TRACED, call, words);
     }
 }
 
 /// Reports a call that is not implemented.
 pub(crate) fn miss(call: u64, words: &[u64; 6]) {
-    tell(MISSING, call, words);
+    send(MISSING, call, words);
 }
 
-fn tell(what: u64, call: u64, words: &[u64; 6]) {
+fn send(what: u64, call: u64, words: &[u64; 6]) {
     // If the server is gone, this process is being ended.
     let _ = pass(REPORT, &[what, call, words[0], words[1], words[2], words[3]]);
 }

@@ -105,7 +105,7 @@ pub(crate) fn name(call: u32, socket: u64, place: u64, count: u64) -> Answer {
 }
 
 /// `getsockname` and `getpeername`, by the host's number.
-pub(crate) fn tell_name(call: u32, socket: u64, place: u64, count: u64) -> Answer {
+pub(crate) fn name_of(call: u32, socket: u64, place: u64, count: u64) -> Answer {
     address_result(place, count, |place, count| pass(call, &[socket, place, count]))
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn option(words: &[u64; 6]) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::{
-        Address, accept, create, kind_to_host, name, option, receive_from, send_to, tell_name,
+        Address, accept, create, kind_to_host, name, name_of, option, receive_from, send_to,
     };
     use crate::errno::Errno;
     use crate::host::{address, address_of, number, pass};
@@ -175,8 +175,7 @@ mod tests {
 
     fn own_name(socket: u64) -> [u8; 16] {
         let (mut result, mut bytes) = ([0_u8; 16], 16_u32);
-        let asked =
-            tell_name(number::GETSOCKNAME, socket, address(&mut result), address(&mut bytes));
+        let asked = name_of(number::GETSOCKNAME, socket, address(&mut result), address(&mut bytes));
         assert_eq!((asked, bytes), (Ok(0), 16));
         result
     }

@@ -114,7 +114,7 @@ pub(crate) struct Encoder;
 
 impl Encode for Encoder {
     fn encode(&self, reply: Reply<'_>, out: &mut Vec<u8>) {
-        let tell = match reply {
+        let message = match reply {
             Reply::Welcome(user) => ServerMessage::Welcome { user: user.to_owned() },
             Reply::Refused(reason) => ServerMessage::Refused { reason: reason.to_owned() },
             Reply::Output(text) => ServerMessage::Output { text: text.to_owned() },
@@ -125,7 +125,7 @@ impl Encode for Encoder {
             }
             Reply::Names(names) => ServerMessage::Names { names: names.to_vec() },
         };
-        out.extend(line_of(&tell));
+        out.extend(line_of(&message));
     }
 }
 

@@ -130,7 +130,7 @@ fn watch(mut running: Vec<Node>, deadline: Duration) -> u8 {
         });
         // Nodes that are still joining cannot notice it by themselves.
         for node in &mut running {
-            gone.iter().for_each(|rank| node.tell_of_end(*rank));
+            gone.iter().for_each(|rank| node.report_end(*rank));
         }
         if let Ok(signal) = signals.recv_timeout(LOOK_EVERY) {
             (code, until) = (128 + signal as u8, Some(Instant::now()));

@@ -44,7 +44,7 @@ enum Line {
 
 impl Node {
     /// Reports to the node that another node has ended.
-    pub(super) fn tell_of_end(&mut self, rank: u16) {
+    pub(super) fn report_end(&mut self, rank: u16) {
         let report = ended(rank);
         // If this node has ended as well, it need not know.
         let _written = match &mut self.line {
@@ -136,18 +136,18 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
         std::env::current_exe().map_err(|why| format!("cannot find the program kyocho: {why}"))?;
     let words = command_line(&arguments.program, this.into());
     started(&listeners, |rank, listener| {
-        let (hears, line) = io::pipe().map_err(|why| format!("no connection to a node: {why}"))?;
+        let (reader, line) = io::pipe().map_err(|why| format!("no connection to a node: {why}"))?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(variables.clone());
         command.env(variable::RANK, rank.to_string());
         command.env(variable::LISTENER, listener.as_raw_fd().to_string());
-        command.env(variable::LAUNCHER, hears.as_raw_fd().to_string());
+        command.env(variable::LAUNCHER, reader.as_raw_fd().to_string());
         if rank > 0 {
             command.stdin(input_again());
         }
         ends_with_this(&mut command);
         let handed: Vec<_> =
-            descriptors.iter().copied().chain([listener.as_fd(), hears.as_fd()]).collect();
+            descriptors.iter().copied().chain([listener.as_fd(), reader.as_fd()]).collect();
         let child = spawned(&mut command, &handed)?;
         Ok(Node { rank, child, line: Line::Here(line) })
     })

@@ -74,14 +74,14 @@ impl Launcher {
             if self.is_gone {
                 return Some(LauncherEvent::Gone);
             }
-            if !self.hear() {
+            if !self.read() {
                 return None;
             }
         }
     }
 
     /// Reads once, if there is something to read. Returns whether there was.
-    fn hear(&mut self) -> bool {
+    fn read(&mut self) -> bool {
         let mut polled = [PollFd::new(&self.line, PollFlags::IN)];
         if !poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return false;

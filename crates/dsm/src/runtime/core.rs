@@ -228,12 +228,12 @@ impl Core {
         if let Err(errno) = self.act(state, actions, events) {
             // The next call reports the error; no other thread could do anything about it.
             state.refused = Some(errno);
-            self.tell(state);
+            self.wake_all(state);
         }
     }
 
     /// Wakes threads of the program that may wait for what has happened.
-    fn tell(&self, state: &State) {
+    fn wake_all(&self, state: &State) {
         self.wake(state);
         self.transport.rouse();
     }

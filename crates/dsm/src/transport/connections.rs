@@ -183,7 +183,12 @@ impl<M: Medium> Connections<M> {
     }
 
     /// Reads what a peer has sent, with at most [`READS_MAX`] reads.
-    fn hear(&self, receiver: &mut Receiver, place: usize, arrivals: &mut Vec<Arrival>) -> Unread {
+    fn read_peer(
+        &self,
+        receiver: &mut Receiver,
+        place: usize,
+        arrivals: &mut Vec<Arrival>,
+    ) -> Unread {
         let Receiver { hearing, buffer, .. } = receiver;
         let (peer, hearing) = (&self.peers[place], &mut hearing[place]);
         for _ in 0..READS_MAX {
@@ -209,9 +214,9 @@ impl<M: Medium> Connections<M> {
 
     /// Reads what the peers in `ready` have sent. The next call continues with those that were not
     /// read to the end; the service thread is woken to make it.
-    fn hear_ready(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
+    fn read_ready(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
         for place in core::mem::take(&mut receiver.ready) {
-            if self.hear(receiver, place, arrivals) == Unread::Perhaps {
+            if self.read_peer(receiver, place, arrivals) == Unread::Perhaps {
                 receiver.ready.insert(place);
             }
             let peer = &self.peers[place];
@@ -284,7 +289,7 @@ impl<M: Medium> Connections<M> {
         while receiver.hearing.iter().any(|hearing| !hearing.over) && Instant::now() < until {
             (0..self.peers.len()).for_each(|place| {
                 // The next turn reads the rest.
-                let _unread = self.hear(&mut receiver, place, &mut unheeded);
+                let _unread = self.read_peer(&mut receiver, place, &mut unheeded);
             });
             unheeded.clear();
             let left = until.saturating_duration_since(Instant::now());
@@ -380,7 +385,7 @@ impl<M: Medium> Transport for Connections<M> {
     fn take(&self) -> Vec<Arrival> {
         let mut receiver = self.receiver();
         let mut arrivals = Vec::new();
-        self.hear_ready(&mut receiver, &mut arrivals);
+        self.read_ready(&mut receiver, &mut arrivals);
         self.look_at_clock(&mut receiver, &mut arrivals);
         // The end of connections that this node has closed is not reported.
         if self.closed.load(Ordering::Acquire) { Vec::new() } else { arrivals }

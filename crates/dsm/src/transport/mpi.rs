@@ -48,7 +48,7 @@ struct Peer {
     out: Outgoing,
     input: Incoming,
     spoke: Instant,
-    heard: Instant,
+    last_received: Instant,
     /// The peer gets nothing more.
     is_lost: bool,
     /// How the peer has ended.
@@ -101,7 +101,7 @@ impl Mpi {
             out: Outgoing::new(settings.queue_bytes_max),
             input: Incoming::new(settings.message_bytes_max),
             spoke: now,
-            heard: now,
+            last_received: now,
             is_lost: false,
             over: None,
         };
@@ -197,7 +197,7 @@ impl State {
         while !missing.is_empty() || !self.port.settle() {
             match self.port.receive() {
                 // A faster peer has sent more already, which is processed when all have joined.
-                Some((from, Some(Kind::Stream), bytes)) => self.hear(from, &bytes),
+                Some((from, Some(Kind::Stream), bytes)) => self.receive(from, &bytes),
                 Some((from, kind, theirs)) => {
                     missing.retain(|node| *node != from);
                     wrong = wrong.or(mistake(from, kind, &bytes, &theirs));
@@ -233,10 +233,10 @@ impl State {
     }
 
     /// Processes what has arrived on a peer's stream.
-    fn hear(&mut self, from: NodeId, bytes: &[u8]) {
+    fn receive(&mut self, from: NodeId, bytes: &[u8]) {
         let (mut arrivals, mut credit, mut goodbye) = (Vec::new(), 0_usize, false);
         let Some(peer) = self.peer(from).filter(|peer| peer.over.is_none()) else { return };
-        peer.heard = Instant::now();
+        peer.last_received = Instant::now();
         let taken = peer.input.take(bytes, |received| match received {
             Received::Message(message) => arrivals.push(Arrival::Message(from, message)),
             Received::Credit(bytes) => credit = credit.saturating_add(bytes),
@@ -272,7 +272,7 @@ impl State {
     fn receive(&mut self) {
         while let Some((from, kind, bytes)) = self.port.receive() {
             match kind {
-                Some(Kind::Stream) => self.hear(from, &bytes),
+                Some(Kind::Stream) => self.receive(from, &bytes),
                 Some(Kind::Closed) => self.over(from, Arrival::Lost(from, Cause::Closed)),
                 Some(Kind::Hello) | None => {
                     self.over(from, Arrival::Lost(from, Cause::InvalidMessage))
@@ -291,7 +291,7 @@ impl State {
                 peer.out.alive();
                 speak.push(peer.node);
             }
-            if peer.over.is_none() && now.saturating_duration_since(peer.heard) > deadline {
+            if peer.over.is_none() && now.saturating_duration_since(peer.last_received) > deadline {
                 silent.push(peer.node);
             }
         }

@@ -169,9 +169,10 @@ impl Rings {
             return false;
         }
         let (from, to) = (self.from(place).filled(), self.to(place).filled());
-        let (Ok(heard), Ok(said)) = (from, to) else { return true };
-        let has_room = || said < RING_BYTES && self.to(place).stuck().load(Ordering::Relaxed) == 1;
-        heard > 0 || peer.disturbed.load(Ordering::Relaxed) || has_room()
+        let (Ok(unread), Ok(unsent)) = (from, to) else { return true };
+        let has_room =
+            || unsent < RING_BYTES && self.to(place).stuck().load(Ordering::Relaxed) == 1;
+        unread > 0 || peer.disturbed.load(Ordering::Relaxed) || has_room()
     }
 
     /// Reports all peers with an event. Returns whether there are any.
@@ -186,7 +187,7 @@ impl Rings {
 
     /// Makes a peer look at what was put in, behind a fence: at once, or later if a thread of this
     /// node polls until then.
-    fn tell(&self, place: usize) {
+    fn notify(&self, place: usize) {
         let peer = &self.peers[place];
         if self.shared.looks(peer.node) {
             return peer.lively.store(true, Ordering::Relaxed);
@@ -332,7 +333,7 @@ impl Medium for Rings {
         let may_wait = urgency == Urgency::WhenWaiting && ring.filled()? <= RING_BYTES / 2;
         let waiting = self.shared.waiting(self.peers[place].node);
         if !may_wait || waiting.load(Ordering::SeqCst) > 0 {
-            self.tell(place);
+            self.notify(place);
         }
         Ok(count)
     }

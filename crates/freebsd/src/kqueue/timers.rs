@@ -151,7 +151,7 @@ impl Queue {
         pass(number::EPOLL_CTL, &[queue, operation, timer.file(), address_of(&event)]).map(drop)
     }
 
-    pub(super) fn tell_timer(
+    pub(super) fn report_timer(
         &self,
         queue: u64,
         place: usize,
@@ -169,7 +169,7 @@ impl Queue {
         }
         let (ident, user) = (timer.ident.load(Relaxed), timer.filter.user());
         buffer.put(&Event::new(ident, TIMER, state.registered_flags(), count, user))?;
-        if timer.filter.after_telling() {
+        if timer.filter.after_reporting() {
             return self.register_timer(queue, place, host::CHANGE);
         }
         Ok(())

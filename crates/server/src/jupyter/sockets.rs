@@ -189,18 +189,18 @@ async fn serve_control(
             "kernel_info_request" => ("kernel_info_reply", super::kernel::info()),
             _ => continue,
         };
-        let tell = async |kind, content, to| {
+        let answer = async |kind, content, to| {
             let answer = Answer { kind, parent: request.header.clone(), content, to };
             // An error means that the sockets have ended.
             let _ = answers.send(answer).await;
         };
-        tell("status", json!({"execution_state": "busy"}), To::All).await;
-        tell(kind, content, To::Asker(Channel::Control, request.identities.clone())).await;
-        tell("status", json!({"execution_state": "idle"}), To::All).await;
+        answer("status", json!({"execution_state": "busy"}), To::All).await;
+        answer(kind, content, To::Asker(Channel::Control, request.identities.clone())).await;
+        answer("status", json!({"execution_state": "idle"}), To::All).await;
         if kind == "shutdown_reply" {
             handle.end();
             let (done, sent) = oneshot::channel();
-            tell("", Value::Null, To::Flushed(done)).await;
+            answer("", Value::Null, To::Flushed(done)).await;
             // An error means that the sender task has ended.
             let _ = sent.await;
             return Ok(());

@@ -57,7 +57,7 @@ impl Request<'_> {
             return self.open_naming(&base, &path, flags, inherited);
         }
         let file = self.open_at(&base, &path, flags, mode as u32)?;
-        self.tell_sites(&path, &file);
+        self.send_sites(&path, &file);
         Ok(Answer::Descriptor(file, inherited))
     }
 

@@ -266,7 +266,7 @@ impl Request<'_> {
             match self.send_bytes(socket, message, &bytes, control, flags) {
                 Err(_) if sent > 0 => return Ok(sent as i64),
                 Err(errno) => {
-                    self.tell_of_broken_pipe(errno, flags);
+                    self.signal_broken_pipe(errno, flags);
                     return Err(errno);
                 }
                 Ok(count) => sent += count as u64,
@@ -325,7 +325,7 @@ impl Request<'_> {
     }
 
     /// Sends the signal that accompanies `PIPE`.
-    fn tell_of_broken_pipe(&self, errno: Errno, flags: i32) {
+    fn signal_broken_pipe(&self, errno: Errno, flags: i32) {
         if errno.number() == libc::EPIPE && flags & libc::MSG_NOSIGNAL == 0 {
             // A process that is gone needs no signal.
             let _ = self.client.process().and_then(|process| tree::send(process, libc::SIGPIPE));

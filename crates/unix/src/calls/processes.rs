@@ -213,7 +213,7 @@ impl Request<'_> {
     /// host would choose the foreground group of the terminal, which may be outside.
     fn send_arrivals(&self, file: &OwnedFd, modes: u32) -> Result<Answer, Errno> {
         if rustix::termios::isatty(file) && modes & libc::O_ASYNC as u32 != 0 {
-            descriptor::tell(file.as_fd(), self.client.process()?)?;
+            descriptor::set_owner(file.as_fd(), self.client.process()?)?;
         }
         rustix::fs::fcntl_setfl(file, OFlags::from_bits_retain(modes)).map_err(host)?;
         DONE

@@ -121,7 +121,7 @@ fn follow(
             }
             continue;
         }
-        match Report::hear(channel).map(|(report, _)| report) {
+        match Report::receive(channel).map(|(report, _)| report) {
             Some(Report::Started(process)) => first = Some(process),
             Some(Report::Failed(errno)) => {
                 let what = "system-call filters with a listener (Linux 5.19)";

@@ -40,7 +40,7 @@ impl Report {
     ///
     /// # Errors
     /// `PIPE`: the other side has ended.
-    pub(crate) fn tell(
+    pub(crate) fn send(
         self,
         channel: BorrowedFd<'_>,
         descriptors: &[BorrowedFd<'_>],
@@ -49,7 +49,7 @@ impl Report {
     }
 
     /// Receives the next report; `None` once the other side has ended. Blocks.
-    pub(crate) fn hear(channel: BorrowedFd<'_>) -> Option<(Self, Vec<OwnedFd>)> {
+    pub(crate) fn receive(channel: BorrowedFd<'_>) -> Option<(Self, Vec<OwnedFd>)> {
         let mut bytes = [0; REPORT_BYTES];
         let (count, descriptors) = passing::receive(channel, &mut bytes).ok()?;
         Self::from_bytes(bytes)
@@ -106,10 +106,10 @@ mod tests {
             Report::Ended(Outcome::Signalled(9)),
         ] {
             let (from, to) = channel().unwrap();
-            report.tell(from.as_fd(), &[]).unwrap();
-            assert_eq!(Report::hear(to.as_fd()).unwrap().0, report);
+            report.send(from.as_fd(), &[]).unwrap();
+            assert_eq!(Report::receive(to.as_fd()).unwrap().0, report);
             drop(from);
-            assert!(Report::hear(to.as_fd()).is_none());
+            assert!(Report::receive(to.as_fd()).is_none());
         }
         assert_eq!(Report::from_bytes([0xff; 8]), None);
     }

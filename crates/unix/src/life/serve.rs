@@ -76,7 +76,7 @@ pub(crate) fn serve(
             drop(kyocho_microprocess::spawn(move || limit(&server, warden, process, cpu_max)));
         }
         // From now on the front passes signals to it.
-        let _ = Report::Started(process).tell(front.as_fd(), &[]);
+        let _ = Report::Started(process).send(front.as_fd(), &[]);
         let outcome = follow(&server, &warden, front.as_fd());
         if outcome.is_none() {
             tree::end_descendants();
@@ -119,10 +119,10 @@ fn limit(server: &Server, warden: u32, process: u32, cpu_max: Duration) {
 /// warden ended before.
 fn follow(server: &Server, warden: &Warden, front: BorrowedFd<'_>) -> Option<Outcome> {
     let mut outcome = None;
-    while let Some(report) = warden.hear() {
+    while let Some(report) = warden.receive() {
         match report {
             // A front that has ended receives nothing.
-            Report::Stopped => drop(report.tell(front, &[])),
+            Report::Stopped => drop(report.send(front, &[])),
             Report::Ended(how) => {
                 server.admission.close();
                 outcome = Some(how);

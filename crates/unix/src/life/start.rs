@@ -196,12 +196,12 @@ impl FirstProcess {
                 directory: directory.file.as_fd(),
                 limits: &options.limits(),
             };
-            let tell = |last| tell_last(last, &front, host_resources);
+            let report_end = |last| send_last(last, &front, host_resources);
             match begin(&confined, host_resources) {
-                Err(errno) => tell(Report::Failed(errno.number())),
+                Err(errno) => report_end(Report::Failed(errno.number())),
                 Ok(started) => {
                     self.server.keep(started.process, self.program);
-                    serve::serve(Arc::new(self.server), started, options, &front, tell)
+                    serve::serve(Arc::new(self.server), started, options, &front, report_end)
                 }
             }
         })
@@ -209,8 +209,8 @@ impl FirstProcess {
 }
 
 /// Sends the last report to the front; if the front is gone, tells the user.
-fn tell_last(last: Report, front: &OwnedFd, host_resources: &HostResources) {
-    if last.tell(front.as_fd(), &[]).is_err() {
+fn send_last(last: Report, front: &OwnedFd, host_resources: &HostResources) {
+    if last.send(front.as_fd(), &[]).is_err() {
         complain("kyocho unix: the command was killed; its programs were ended\n");
         host_resources.remove();
     }

@@ -65,8 +65,8 @@ pub(crate) fn start(what: &Confined<'_>, left_behind: &HostResources) -> Result<
     })?;
     drop(theirs);
     let warden = Warden { process: warden, channel };
-    let (heard, mut descriptors) = Report::hear(warden.channel.as_fd()).ok_or(Errno::SRCH)?;
-    match (heard, descriptors.pop()) {
+    let (report, mut descriptors) = Report::receive(warden.channel.as_fd()).ok_or(Errno::SRCH)?;
+    match (report, descriptors.pop()) {
         (Report::Started(process), Some(listener)) => {
             Ok(Started { warden, process, listener: Listener::new(listener) })
         }
@@ -83,9 +83,9 @@ impl Warden {
 
     /// The next report about the first client; `None` once the warden has ended. The microprocess
     /// sleeps.
-    pub(crate) fn hear(&self) -> Option<Report> {
+    pub(crate) fn receive(&self) -> Option<Report> {
         while descriptor::ready(self.channel.as_fd(), Interest::Read, None).is_err() {}
-        Report::hear(self.channel.as_fd()).map(|(report, _)| report)
+        Report::receive(self.channel.as_fd()).map(|(report, _)| report)
     }
 
     /// Takes its status, so that no zombie is left.
@@ -117,7 +117,7 @@ fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &LastProcess<'_>) -> i32 
             0
         }
         Err(errno) => {
-            tell(channel.as_fd(), Report::Failed(errno.number()));
+            send_report(channel.as_fd(), Report::Failed(errno.number()));
             1
         }
     }
@@ -148,7 +148,7 @@ fn begin(what: &Confined<'_>, channel: &OwnedFd) -> Result<(Pid, Arrivals), Errn
     // The first client stays in the front's group, which is the terminal's foreground group.
     rustix::process::setpgid(None, None).map_err(host)?;
     let first = Pid::from_raw(process as i32).ok_or(Errno::SRCH)?;
-    Report::Started(process).tell(channel.as_fd(), &[listener.as_fd()])?;
+    Report::Started(process).send(channel.as_fd(), &[listener.as_fd()])?;
     Ok((first, children))
 }
 
@@ -163,10 +163,10 @@ fn follow(first: Pid, channel: BorrowedFd<'_>, children: &Arrivals) -> Result<()
                 continue;
             }
             let Some(outcome) = outcome_of(status) else {
-                tell(channel, Report::Stopped);
+                send_report(channel, Report::Stopped);
                 continue;
             };
-            tell(channel, Report::Ended(outcome));
+            send_report(channel, Report::Ended(outcome));
             return Ok(());
         }
         // Nothing is consumed between here and the next check, so no event is lost.
@@ -190,6 +190,6 @@ fn outcome_of(status: WaitStatus) -> Option<Outcome> {
 }
 
 /// If the server is gone, this fails, and the next check finds it out.
-fn tell(channel: BorrowedFd<'_>, report: Report) {
-    let _ = report.tell(channel, &[]);
+fn send_report(channel: BorrowedFd<'_>, report: Report) {
+    let _ = report.send(channel, &[]);
 }

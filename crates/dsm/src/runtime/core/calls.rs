@@ -234,7 +234,7 @@ impl Drop for Crossing<'_> {
         if kyocho_sys::prim::thread::panicking() {
             // The other nodes wait for this one, which will not arrive.
             state.refused = Some(Errno::new(EPROTO));
-            self.core.tell(&state);
+            self.core.wake_all(&state);
             drop(state);
             self.core.transport.close();
         } else {

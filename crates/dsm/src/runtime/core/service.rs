@@ -108,7 +108,7 @@ impl Drop for ReportPanic<'_> {
         if kyocho_sys::prim::thread::panicking() {
             let mut state = self.0.lock_to_end();
             state.refused = Some(Errno::new(EPROTO));
-            self.0.tell(&state);
+            self.0.wake_all(&state);
             drop(state);
             self.0.transport.close();
         }

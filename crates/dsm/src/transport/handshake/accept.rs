@@ -70,7 +70,11 @@ impl Pending {
     }
 
     /// Processes what has arrived. Returns the peer's rank once it has proved its membership.
-    fn hear(&mut self, cluster: &Cluster, present: &Streams) -> Result<Option<NodeId>, Rejection> {
+    fn process(
+        &mut self,
+        cluster: &Cluster,
+        present: &Streams,
+    ) -> Result<Option<NodeId>, Rejection> {
         loop {
             let message = match self.reading.read(&mut self.stream) {
                 Err(why) if is_early(&why) => return Ok(None),
@@ -181,7 +185,7 @@ impl Cluster {
             let found = accept_all(listener, &mut pending);
             let mut still = Vec::new();
             for mut one in pending {
-                match one.hear(self, streams) {
+                match one.process(self, streams) {
                     Ok(Some(peer)) => streams.push((peer, one.stream)),
                     Ok(None) if one.until > Instant::now() => still.push(one),
                     Ok(None) => refusal = Some(Refusal::Stranger),
