@@ -396,7 +396,7 @@ impl Dsm {
 
 /// Fails if joining has become pointless.
 fn to_join(launcher: &RefCell<Option<Launcher>>) -> Result<(), JoinError> {
-    match launcher.borrow_mut().as_mut().and_then(Launcher::next_event) {
+    match launcher.borrow_mut().as_mut().and_then(Launcher::first_event) {
         None => Ok(()),
         Some(LauncherEvent::Ended(node)) => Err(JoinError::Ended(node, None)),
         Some(LauncherEvent::Gone) => Err(JoinError::Launcher),

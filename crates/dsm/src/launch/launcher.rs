@@ -45,6 +45,7 @@ pub(crate) struct Launcher {
     line: OwnedFd,
     text: Vec<u8>,
     is_gone: bool,
+    first: Option<LauncherEvent>,
 }
 
 impl Launcher {
@@ -57,7 +58,19 @@ impl Launcher {
         // If this fails, the signal ends the node with the launcher, and the node's counters
         // remain.
         let _ignored = signal::ignore(end_signal());
-        Self { line, text: Vec::new(), is_gone: false }
+        Self { line, text: Vec::new(), is_gone: false, first: None }
+    }
+
+    /// The first event, at each call. Never waits.
+    ///
+    /// A joining node checks repeatedly. It may continue after an event, because a peer's message
+    /// that has arrived says more. The ends of other nodes, which the first one causes, must not
+    /// replace it.
+    pub(crate) fn first_event(&mut self) -> Option<LauncherEvent> {
+        if self.first.is_none() {
+            self.first = self.next_event();
+        }
+        self.first
     }
 
     /// The next event. Never waits.
@@ -114,7 +127,7 @@ mod tests {
     use crate::address::NodeId;
 
     #[test]
-    fn news_are_returned_one_by_one_and_the_end_repeatedly() {
+    fn events_are_returned_one_by_one_and_the_end_repeatedly() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut launcher = Launcher::new(reader.into());
         assert_eq!(launcher.next_event(), None);
@@ -132,5 +145,17 @@ mod tests {
             (launcher.next_event(), launcher.next_event()),
             (Some(LauncherEvent::Gone), Some(LauncherEvent::Gone))
         );
+    }
+
+    #[test]
+    fn the_first_event_is_not_replaced_by_a_later_one() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut launcher = Launcher::new(reader.into());
+        assert_eq!(launcher.first_event(), None);
+        writer.write_all(format!("{}{}", ended(2), ended(0)).as_bytes()).unwrap();
+        drop(writer);
+        for _ in 0..3 {
+            assert_eq!(launcher.first_event(), Some(LauncherEvent::Ended(NodeId(2))));
+        }
     }
 }
