@@ -285,7 +285,7 @@ fn mistakes_of_a_program_in_parmacs_macros_end_it_by_name() {
     for (mistake, nodes, expected) in [
         ("lock", 1, "node 0: the lock was not initialised: use LOCKINIT first"),
         ("memory", 1, "node 0: G_MALLOC of 1099511627776 bytes: "),
-        ("barrier", 2, "a barrier of 5 processes among 2 nodes"),
+        ("barrier", 2, "a barrier for 5 processes, but 2 nodes run"),
         ("unlock", 2, "lock 1 is not held: acquire it first"),
         (
             "many",
