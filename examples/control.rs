@@ -1,4 +1,5 @@
-//! Paper 1, part 5: one process lists, suspends, resumes and kills microprocesses of another by their global ids.
+//! Paper 1, part 5: one process lists, suspends, resumes and kills microprocesses of another by
+//! their global ids.
 //!
 //!     cargo run --release --example control
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]

@@ -1,5 +1,5 @@
-//! Paper 0, for kernel threads: a counter with a part for each CPU, a lock whose owner needs no atomic
-//! instruction, and a semaphore over three methods.
+//! Paper 0, for kernel threads: a counter with a part for each CPU, a lock whose owner needs no
+//! atomic instruction, and a semaphore over three methods.
 //!
 //!     cargo run --release --example locks
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]

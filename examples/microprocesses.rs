@@ -1,4 +1,5 @@
-//! Paper 1: the prime sieve of table 4, a chain of threads, while another thread sleeps in the kernel.
+//! Paper 1: the prime sieve of table 4, a chain of threads, while another thread sleeps in the
+//! kernel.
 //!
 //!     cargo run --release --example microprocesses
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]

@@ -25,7 +25,8 @@ static LONGEST_NS: AtomicU64 = AtomicU64::new(0);
 /// Runs the entry with the least pass. The parameter of a microprocess is its number of tickets.
 struct Stride {
     waiting: Heap,
-    /// The pass of the entry that ran last. New and woken entries start there, so none saves up time.
+    /// The pass of the entry that ran last. New and woken entries start there, so none saves up
+    /// time.
     now: u64,
     used: Arc<Used>,
 }

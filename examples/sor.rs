@@ -1,11 +1,11 @@
-//! Red-black successive over-relaxation on shared memory (paper 3, figure 5). Each node has a part of the
-//! rows and reads the border rows of its neighbours.
+//! Red-black successive over-relaxation on shared memory (paper 3, figure 5). Each node has a part
+//! of the rows and reads the border rows of its neighbours.
 //!
 //! ```text
 //! kyocho dsm run -n 2 sor [ROWS COLUMNS ROUNDS ordinary|single]
 //! ```
-//! Every node also computes the whole grid alone, and compares both results bit for bit: each element is
-//! computed from the same values in the same order.
+//! Every node also computes the whole grid alone, and compares both results bit for bit: each
+//! element is computed from the same values in the same order.
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
 use core::cell::Cell;
@@ -19,8 +19,8 @@ type Grid<'a> = &'a [Cell<f32>];
 
 /// Half a round: computes the elements of one colour in `rows`, each from its four neighbours.
 ///
-/// A row of a colour holds every second element. Those of row R begin one place further to the right if R
-/// and the colour differ in parity.
+/// A row of a colour holds every second element. Those of row R begin one place further to the
+/// right if R and the colour differ in parity.
 fn sweep(colour: usize, to: Grid<'_>, from: Grid<'_>, rows: Range<usize>, columns: usize) {
     for row in rows {
         let line = |row: usize| &from[row * columns..][..columns];

@@ -33,7 +33,8 @@ fn main() {
         }
         println!("{} times a thread found the lock taken", refusals.get());
         loop {
-            // All threads have left the lock, but this one may not hold its processor after printing.
+            // All threads have left the lock, but this one may not hold its processor after
+            // printing.
             match lock.try_lock() {
                 Ok(total) => break *total,
                 Err(_) => yield_now(),

@@ -1,13 +1,13 @@
-//! Molecules of water, in the shape of SPLASH's WATER (paper 3, figure 4). Each node computes the forces
-//! between its molecules and half of all others, nine distances for each pair. It adds them up under a lock
-//! for each molecule, and moves its own molecules.
+//! Molecules of water, in the shape of SPLASH's WATER (paper 3, figure 4). Each node computes the
+//! forces between its molecules and half of all others, nine distances for each pair. It adds them
+//! up under a lock for each molecule, and moves its own molecules.
 //!
 //! ```text
 //! kyocho dsm run -n 2 water [MOLECULES STEPS]
 //! ```
-//! Node 0 also computes the result alone, and with a kernel thread for each node, and compares. The order of
-//! additions to a force differs from run to run, so forces are fixed-point numbers: all results are equal
-//! bit for bit.
+//! Node 0 also computes the result alone, and with a kernel thread for each node, and compares. The
+//! order of additions to a force differs from run to run, so forces are fixed-point numbers: all
+//! results are equal bit for bit.
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
 use core::error::Error;

@@ -49,8 +49,8 @@ fn main() {
     run(&mut image);
 }
 
-/// The folder of a package that this one depends on, as that package's build script tells it. By its
-/// path alone it would not be found from a published package.
+/// The folder of a package that this one depends on, as that package's build script tells it. By
+/// its path alone it would not be found from a published package.
 fn folder_of(variable: &str) -> PathBuf {
     PathBuf::from(var_os(variable).unwrap_or_else(|| panic!("cargo passes {variable}")))
 }

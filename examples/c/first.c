@@ -20,8 +20,10 @@ static void *start(void *argument) {
     int i, square, sum = 0;
     (void)argument;
     if (kyocho_channel_create(&squares, sizeof square, 0) != 0) return NULL;
-    for (i = 0; i < COUNT; i += 1)
-        if (kyocho_spawn(&senders[i], NULL, send_square, (void *)(intptr_t)(i + 1)) != 0) return NULL;
+    for (i = 0; i < COUNT; i += 1) {
+        void *number = (void *)(intptr_t)(i + 1);
+        if (kyocho_spawn(&senders[i], NULL, send_square, number) != 0) return NULL;
+    }
     for (i = 0; i < COUNT && kyocho_channel_recv(squares, &square) == 0; i += 1) sum += square;
     for (i = 0; i < COUNT; i += 1) kyocho_join(senders[i], NULL);
     kyocho_channel_destroy(squares);

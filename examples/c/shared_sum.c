@@ -1,4 +1,5 @@
-/* Paper 3 from C: every node adds its number to a sum in shared memory, under a lock; node 0 prints it.
+/* Paper 3 from C: every node adds its number to a sum in shared memory, under a lock; node 0 prints
+ * it.
  *
  *     cc shared_sum.c $(pkg-config --cflags --libs kyocho-dsm) -o shared_sum
  *     kyocho dsm run -n 4 ./shared_sum

@@ -30,7 +30,8 @@ static void spawn(void *(*start)(void *), void *argument) {
     stop_if(kyocho_detach(one), "detaching");
 }
 
-/* Passes on numbers that its prime does not divide. The end of its input ends it and the next filter. */
+/* Passes on numbers that its prime does not divide. The end of its input ends it and the next
+ * filter. */
 static void *filter(void *argument) {
     struct filter *mine = argument;
     int number;

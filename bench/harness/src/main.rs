@@ -108,7 +108,7 @@ pub struct Part {
 }
 
 /// Measures a part.
-type Measure = fn(&Options) -> Result<Part, String>;
+type TimerClock = fn(&Options) -> Result<Part, String>;
 
 impl Options {
     /// Number of rounds.
@@ -144,7 +144,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(options.build_into())
         .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, Measure); 9] = [
+    let all: [(PartName, TimerClock); 9] = [
         (PartName::Threads, threads::run),
         (PartName::Lisp, lisp::run),
         (PartName::Cells, cells::run),

@@ -417,9 +417,9 @@ static uint64_t cpu_ns(void) {
     return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-// Two processes on one CPU, of which one should win: see bench/peers/report/src/contest.rs. The other
-// takes nice value 19, which needs no permission. A stock kernel offers no more, and the process cannot
-// return to a lower value.
+// Two processes on one CPU, of which one should win: see bench/peers/report/src/contest.rs. The
+// other takes nice value 19, which needs no permission. A stock kernel offers no more, and the
+// process cannot return to a lower value.
 static void priorities(size_t ms) {
     uint64_t start = now_ns() + 500000000, end = start + ms * 1000000u;
     double used[2];

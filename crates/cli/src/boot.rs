@@ -5,7 +5,7 @@ use kyocho_lisp::system::{Options, System};
 
 /// What the boot prints.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub(crate) enum BootOutput {
     /// One line for each service.
     Services,
     /// Nothing, unless it fails.
@@ -14,7 +14,7 @@ pub(crate) enum Voice {
 
 /// Boots the system and loads the image that the options name. Prints the reason and returns `None`
 /// if that fails.
-pub(crate) fn boot_world(options: Options, voice: Voice) -> Option<System> {
+pub(crate) fn boot_world(options: Options, voice: BootOutput) -> Option<System> {
     let image = options.image.clone();
     let mut system = boot(options, voice)?;
     if let Some(image) = image
@@ -27,9 +27,9 @@ pub(crate) fn boot_world(options: Options, voice: Voice) -> Option<System> {
 }
 
 /// Boots the system. Prints the reason and returns `None` if that fails.
-pub(crate) fn boot(options: Options, voice: Voice) -> Option<System> {
+pub(crate) fn boot(options: Options, voice: BootOutput) -> Option<System> {
     let mut say = |line: &kyocho_lisp::system::ServiceLine| {
-        if voice == Voice::Services {
+        if voice == BootOutput::Services {
             terminal::line(&format!("{:<20} {}", line.name, line.detail));
         }
     };

@@ -4,7 +4,7 @@ mod examples;
 
 use crate::dsm::Dsm;
 use crate::jupyter::Jupyter;
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use core::time::Duration;
 use kyocho_lisp::system::{CellCache, Engine, Options};
 use kyocho_microprocess::control::GlobalId;
@@ -24,6 +24,35 @@ pub(crate) struct CommandLine {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) system: SystemArguments,
+}
+
+/// The commands that boot a Lisp system. The help of the others does not show its options.
+const LISP_COMMANDS: [&str; 4] = ["run", "tour", "serve", "jupyter"];
+
+/// The command line as clap reads it.
+pub(crate) fn command() -> clap::Command {
+    let command = CommandLine::command();
+    let system: Vec<Arg> = command
+        .get_arguments()
+        .filter(|option| option.is_global_set())
+        .map(|option| option.clone().hide(true))
+        .collect();
+    command.mut_subcommands(|command| {
+        if LISP_COMMANDS.contains(&command.get_name()) { command } else { hidden(command, &system) }
+    })
+}
+
+/// `command` with `options` that its help does not show. It keeps an option of its own.
+fn hidden(command: clap::Command, options: &[Arg]) -> clap::Command {
+    let own: Vec<_> = command.get_arguments().map(|option| option.get_id().clone()).collect();
+    let new = options.iter().filter(|option| !own.contains(option.get_id())).cloned();
+    command.args(new)
+}
+
+/// Reads the command line of this process. Prints help and mistakes, and exits.
+pub(crate) fn read() -> CommandLine {
+    let matches: ArgMatches = command().get_matches();
+    CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 /// The commands. Without one, `kyocho` gives a prompt.
@@ -74,15 +103,16 @@ pub(crate) enum Command {
         #[arg(long, hide = true, conflicts_with = "socket")]
         handed: bool,
     },
-    /// Open a local TCP port for an editor, to a Kyocho server's nREPL socket.
+    /// Forward a local TCP port to a Kyocho server's nREPL socket, for an editor.
     ///
-    /// For editors that cannot use a Unix socket. Connections of other users are refused.
+    /// This is for editors that cannot use a Unix socket. Connections of other users are refused.
     #[command(after_help = examples::NREPL_PORT)]
     NreplPort {
         /// The server's nREPL socket. Default: the one of `kyocho serve --listen nrepl`.
         #[arg(value_name = "PATH")]
         socket: Option<PathBuf>,
-        /// The port; 0 chooses a free one. Editors find its number in the file `.nrepl-port`.
+        /// The port; 0 chooses a free one. Its number is written to the file `.nrepl-port` in this
+        /// folder, where editors look for it.
         #[arg(long, value_name = "PORT", default_value_t = 0)]
         port: u16,
     },
@@ -201,7 +231,7 @@ pub(crate) struct UnixArguments {
     /// when it is reached.
     #[arg(long, value_name = "SECONDS", value_parser = cpu_time)]
     cpu: Option<Duration>,
-    /// At the end, list the system calls that the program made and that are not implemented.
+    /// At the end, list the system calls of the program that are not implemented.
     #[arg(long)]
     missing: bool,
     /// List each system call: [local] if the host performed it alone, [server] if the UNIX server
@@ -301,8 +331,8 @@ pub(crate) struct SystemArguments {
     /// The evaluator.
     #[arg(long, value_enum, default_value_t = EngineName::Machine, global = true)]
     engine: EngineName,
-    /// How many cells a thread takes from the shared heap at a time: `off` (one, by a message), a
-    /// number, or `auto` (according to the thread's allocation rate).
+    /// How many cells (each holds a pair) a thread takes from the shared heap at a time: `off` (one,
+    /// by a message to a service thread), a number, or `auto` (follows the thread's allocation rate).
     #[arg(long, value_name = "off|N|auto", default_value = "auto", value_parser = cell_cache, global = true)]
     cell_cache: CellCache,
     /// Number of virtual processors. Default: the number of processors that the process may use.

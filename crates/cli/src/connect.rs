@@ -8,7 +8,7 @@
 
 use crate::{editor, signals, terminal};
 use kyocho_lisp::system::{Completeness, completeness};
-use kyocho_server::frames::{Ask, Tell, line_of};
+use kyocho_server::frames::{ClientMessage, ServerMessage, line_of};
 use rustyline::error::ReadlineError;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
@@ -44,9 +44,11 @@ pub(crate) fn command(server: Server) -> ExitCode {
 fn connect(server: Server) -> Result<ExitCode, String> {
     let stream = match server {
         Server::At(socket) => knock(socket)?,
-        Server::Handed => take_over().map_err(|error| format!("the terminal: {error}"))?,
+        Server::Handed => {
+            take_over().map_err(|error| format!("cannot use the terminal: {error}"))?
+        }
     };
-    let lost = |error: io::Error| format!("the connection: {error}");
+    let lost = |error: io::Error| format!("the connection was lost: {error}");
     let client = Client::new(stream).map_err(lost)?;
     let Answer::Welcome(user) = client.answer().map_err(lost)? else {
         return Err("the program at this socket is not a Kyocho server of this version".to_owned());
@@ -97,7 +99,7 @@ impl Client {
         Ok(Self { writer, answers: Arc::new(Mutex::new(answers)) })
     }
 
-    fn ask(&self, ask: &Ask) -> io::Result<()> {
+    fn ask(&self, ask: &ClientMessage) -> io::Result<()> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line_of(ask))
     }
 
@@ -109,13 +111,13 @@ impl Client {
     /// Evaluates a text in the session and shows the values or the error. Returns the exit code, if
     /// the text ended the session, and whether it failed.
     fn evaluate(&self, text: &str) -> io::Result<(Option<u8>, bool)> {
-        self.ask(&Ask::Eval { text: text.to_owned() })?;
+        self.ask(&ClientMessage::Eval { text: text.to_owned() })?;
         self.ended()
     }
 
     /// The same, but the server sends the values as part of the output.
     fn run(&self, text: &str) -> io::Result<(Option<u8>, bool)> {
-        self.ask(&Ask::Run { text: text.to_owned() })?;
+        self.ask(&ClientMessage::Run { text: text.to_owned() })?;
         self.ended()
     }
 
@@ -131,7 +133,7 @@ impl Client {
     }
 
     fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
-        self.ask(&Ask::Complete { prefix: prefix.to_owned() })?;
+        self.ask(&ClientMessage::Complete { prefix: prefix.to_owned() })?;
         loop {
             if let Answer::Names(names) = self.answer()? {
                 return Ok(names);
@@ -145,14 +147,16 @@ fn listen(stream: UnixStream, answers: &Sender<io::Result<Answer>>) {
     let mut reader = BufReader::new(stream);
     loop {
         let answer = match next(&mut reader) {
-            Ok(Tell::Output { text }) => {
+            Ok(ServerMessage::Output { text }) => {
                 terminal::text(&text);
                 continue;
             }
-            Ok(Tell::Welcome { user }) => Ok(Answer::Welcome(user)),
-            Ok(Tell::Done { values, error, exit }) => Ok(Answer::Done { values, error, exit }),
-            Ok(Tell::Names { names }) => Ok(Answer::Names(names)),
-            Ok(Tell::Refused { reason }) => Err(io::Error::other(reason)),
+            Ok(ServerMessage::Welcome { user }) => Ok(Answer::Welcome(user)),
+            Ok(ServerMessage::Done { values, error, exit }) => {
+                Ok(Answer::Done { values, error, exit })
+            }
+            Ok(ServerMessage::Names { names }) => Ok(Answer::Names(names)),
+            Ok(ServerMessage::Refused { reason }) => Err(io::Error::other(reason)),
             Err(error) => Err(error),
         };
         let is_over = answer.is_err();
@@ -162,7 +166,7 @@ fn listen(stream: UnixStream, answers: &Sender<io::Result<Answer>>) {
     }
 }
 
-fn next(reader: &mut impl BufRead) -> io::Result<Tell> {
+fn next(reader: &mut impl BufRead) -> io::Result<ServerMessage> {
     let mut line = Vec::new();
     reader.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
     if line.is_empty() {
@@ -186,7 +190,7 @@ fn interact(client: &Client, user: &str) -> io::Result<ExitCode> {
     signals::on_sigint(move || {
         // If the interrupt cannot be sent, the connection has failed, which the main thread
         // notices.
-        let _ = interrupter.ask(&Ask::Interrupt {});
+        let _ = interrupter.ask(&ClientMessage::Interrupt {});
     });
     terminal::line(&format!("Kyocho: {user}'s session; ,help lists commands, Ctrl-D leaves"));
     let asker = client.clone();

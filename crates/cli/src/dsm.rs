@@ -50,6 +50,10 @@ Examples:
 
 More: docs/dsm.md.";
 
+const CHECK_EXAMPLES: &str = "\
+Each line names something that nodes use, and whether this host has it.
+More: docs/dsm.md.";
+
 /// The commands of `kyocho dsm`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -61,6 +65,7 @@ pub(crate) enum Dsm {
     #[command(after_help = TOP_EXAMPLES)]
     Top(TopArguments),
     /// Show what this host offers to nodes, and what would improve it.
+    #[command(after_help = CHECK_EXAMPLES)]
     Check,
     /// Run one node of a program, on a host that `run` has reached. Its settings come by standard
     /// input.
@@ -95,14 +100,14 @@ pub(crate) struct RunArguments {
     /// The transport of messages. Default: shm if at most 64 nodes run, all on this machine; tcp
     /// otherwise.
     #[arg(long, value_enum)]
-    pub(crate) transport: Option<Carrier>,
+    pub(crate) transport: Option<TransportKind>,
     /// How a node detects writes to shared memory: scan, userfault or protect. Default: the first
     /// of these that each host permits.
     #[arg(long)]
     pub(crate) detection: Option<Detection>,
     /// The node that keeps the updates made under a lock.
-    #[arg(long, value_enum, default_value_t = Keeper::Manager)]
-    pub(crate) scheme: Keeper,
+    #[arg(long, value_enum, default_value_t = LockScheme::Manager)]
+    pub(crate) scheme: LockScheme,
     /// Time without a message after which a node counts as dead, in milliseconds.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     pub(crate) deadline_ms: u64,
@@ -113,7 +118,7 @@ pub(crate) struct RunArguments {
 
 /// The values of `--transport`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Carrier {
+pub(crate) enum TransportKind {
     /// Rings in memory that all nodes map, on one machine.
     Shm,
     /// A TCP connection between each two nodes.
@@ -124,7 +129,7 @@ pub(crate) enum Carrier {
 
 /// The values of `--scheme`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Keeper {
+pub(crate) enum LockScheme {
     /// The lock's manager (paper 3's new scheme).
     Manager,
     /// The last holder of the lock (paper 3's old scheme).

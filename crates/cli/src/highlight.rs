@@ -37,11 +37,11 @@ pub(crate) fn scheme(text: &str, cursor: Option<usize>) -> String {
     }
     let tokens: Vec<(Class, Range<usize>)> = tokens(text).collect();
     let pairs = Pairs::of(&tokens);
-    let shown = cursor.and_then(|cursor| pairs.at(&tokens, cursor));
+    let pair_at_cursor = cursor.and_then(|cursor| pairs.at(&tokens, cursor));
     let mut out = String::with_capacity(2 * text.len());
     for (index, (class, range)) in tokens.into_iter().enumerate() {
         let colour = match class {
-            _ if shown.is_some_and(|pair| pair.contains(&index)) => PAIR,
+            _ if pair_at_cursor.is_some_and(|pair| pair.contains(&index)) => PAIR,
             Class::Plain | Class::Open => "",
             Class::Close if pairs.partner[index].is_none() => WRONG,
             Class::Close => "",
@@ -217,8 +217,8 @@ mod tests {
     use super::{BYTES_MAX, report, scheme};
 
     /// The text with each colour written as a word.
-    fn shown(text: &str, cursor: Option<usize>) -> String {
-        let mut shown = scheme(text, cursor);
+    fn marked(text: &str, cursor: Option<usize>) -> String {
+        let mut marked = scheme(text, cursor);
         for (code, word) in [
             ("\x1b[32m", "<string>"),
             ("\x1b[90m", "<comment>"),
@@ -228,9 +228,9 @@ mod tests {
             ("\x1b[1;31m", "<wrong>"),
             ("\x1b[0m", "<>"),
         ] {
-            shown = shown.replace(code, word);
+            marked = marked.replace(code, word);
         }
-        shown
+        marked
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
             ("#(1) #u8(2)", "#(<number>1<>) #u8(<number>2<>)"),
             ("(f))", "(f)<wrong>)<>"),
         ] {
-            assert_eq!(shown(text, None), expected, "{text}");
+            assert_eq!(marked(text, None), expected, "{text}");
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
             ("(\"(\")", 5, "<pair>(<><string>\"(\"<><pair>)<>"),
             ("", 0, ""),
         ] {
-            assert_eq!(shown(text, Some(cursor)), expected, "{text} at {cursor}");
+            assert_eq!(marked(text, Some(cursor)), expected, "{text} at {cursor}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! `kyocho jupyter`: registers the kernel for notebooks, and runs it.
 
-use crate::boot::{Voice, boot_world};
+use crate::boot::{BootOutput, boot_world};
 use crate::serve::CONSOLE;
 use crate::terminal;
 use clap::Subcommand;
@@ -56,7 +56,7 @@ fn make_known(for_user: bool, prefix: Option<&Path>) -> io::Result<()> {
 
 fn run(connection: &Path, options: Options) -> io::Result<()> {
     let notebook = Notebook::read(connection)?;
-    let Some(system) = boot_world(options, Voice::Quiet) else {
+    let Some(system) = boot_world(options, BootOutput::Quiet) else {
         return Err(io::Error::other("the kernel cannot start"));
     };
     notebook.serve(&system, CONSOLE)

@@ -13,7 +13,7 @@ use crate::highlight::{self, Class, token};
 use core::ops::Range;
 
 /// Least width of a line. Deeper nesting is not broken further.
-const ROOM_MIN: usize = 16;
+const COLUMNS_MIN: usize = 16;
 
 /// A datum, by its position in the text in bytes.
 struct Item {
@@ -36,7 +36,7 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> String {
         if i > 0 {
             out.push('\n');
         }
-        lay(text, item, Room { indent: 0, closers: 0, columns }, &mut out);
+        lay(text, item, Space { indent: 0, closers: 0, columns }, &mut out);
     }
     out
 }
@@ -104,7 +104,7 @@ impl Item {
 
 /// The place for a datum.
 #[derive(Clone, Copy)]
-struct Room {
+struct Space {
     /// The column where it begins. Its parts begin in the column after its opening token.
     indent: usize,
     /// Number of parentheses that follow it directly and close what is around it.
@@ -113,24 +113,24 @@ struct Room {
 }
 
 /// Recursion ends because deeper indentation leaves too little room.
-fn lay(text: &str, item: &Item, room: Room, out: &mut String) {
-    let fits = room.indent + item.columns + room.closers <= room.columns;
-    if fits || !item.is_list() || room.indent + ROOM_MIN > room.columns {
+fn lay(text: &str, item: &Item, space: Space, out: &mut String) {
+    let fits = space.indent + item.columns + space.closers <= space.columns;
+    if fits || !item.is_list() || space.indent + COLUMNS_MIN > space.columns {
         out.push_str(&text[item.range.clone()]);
         return;
     }
     let opening = &text[item.range.start..item.range.start + item.opening];
     out.push_str(opening);
-    let indent = room.indent + opening.chars().count();
+    let indent = space.indent + opening.chars().count();
     let mut column = indent;
     for (i, part) in item.parts.iter().enumerate() {
         let is_last = i + 1 == item.parts.len();
-        let closers = if is_last { room.closers + 1 } else { 0 };
+        let closers = if is_last { space.closers + 1 } else { 0 };
         let before = i.checked_sub(1).map(|before| &item.parts[before]);
         let joins = |before: &Item| {
             !before.is_list()
                 && !part.is_list()
-                && column + 1 + part.columns + closers <= room.columns
+                && column + 1 + part.columns + closers <= space.columns
         };
         match before {
             None => {}
@@ -145,14 +145,14 @@ fn lay(text: &str, item: &Item, room: Room, out: &mut String) {
             }
         }
         column += part.columns;
-        lay(text, part, Room { indent, closers, ..room }, out);
+        lay(text, part, Space { indent, closers, ..space }, out);
     }
     out.push(')');
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ROOM_MIN, wrapped};
+    use super::{COLUMNS_MIN, wrapped};
 
     #[test]
     fn what_fits_is_left_as_it_is() {
@@ -195,7 +195,7 @@ mod tests {
         let nested = format!("{}x{}", "(a ".repeat(100), ")".repeat(100));
         let laid = wrapped(&nested, 40);
         let deepest = laid.lines().map(|line| line.len() - line.trim_start().len()).max();
-        assert_eq!(deepest, Some(40 - ROOM_MIN + 1));
+        assert_eq!(deepest, Some(40 - COLUMNS_MIN + 1));
     }
 
     #[test]

@@ -26,15 +26,14 @@ mod tour;
 mod trace;
 mod unix;
 
-use clap::Parser;
-use command_line::{Command, CommandLine, Control};
+use command_line::{Command, Control};
 use connect::Server;
 use kyocho_lisp::system::Engine;
 use kyocho_microprocess::control::protocol::Request;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let line = CommandLine::parse();
+    let line = command_line::read();
     if let Some(Command::Unix(arguments)) = &line.command {
         return unix::command(arguments);
     }
@@ -89,9 +88,9 @@ fn control(command: Control) -> ExitCode {
     match command {
         Control::Ps { process, json, prometheus } => {
             let form = match (json, prometheus) {
-                (true, _) => ps::Form::Json,
-                (_, true) => ps::Form::Prometheus,
-                _ => ps::Form::Table,
+                (true, _) => ps::OutputFormat::Json,
+                (_, true) => ps::OutputFormat::Prometheus,
+                _ => ps::OutputFormat::Table,
             };
             ps::command(process, form)
         }

@@ -59,9 +59,7 @@ fn open(socket: Option<PathBuf>, port: u16) -> Result<(), String> {
     let accepting = move || accept(&listener, &socket);
     kyocho_sys::thread::start("nrepl-port", STACK_BYTES, accepting)
         .map_err(|error| format!("cannot start a thread: {error}"))?;
-    terminal::line(&format!(
-        "nREPL for editors of this user: 127.0.0.1:{port}, told in {PORT_FILE}"
-    ));
+    terminal::line(&format!("editors can connect to 127.0.0.1:{port}; the port is in {PORT_FILE}"));
     signals::serve(|| {});
     Ok(())
 }

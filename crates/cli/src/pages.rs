@@ -8,9 +8,8 @@
 //! FOLDER/fish/vendor_completions.d/kyocho.fish
 //! ```
 
-use crate::command_line::CommandLine;
+use crate::command_line;
 use crate::terminal;
-use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io;
 use std::path::Path;
@@ -40,10 +39,10 @@ pub(crate) fn command(folder: &Path) -> ExitCode {
 fn write(folder: &Path) -> io::Result<()> {
     let manual = folder.join("man/man1");
     std::fs::create_dir_all(&manual)?;
-    clap_mangen::generate_to(CommandLine::command(), manual)?;
+    clap_mangen::generate_to(command_line::command(), manual)?;
     for (shell, file) in COMPLETIONS {
         let mut text = Vec::new();
-        clap_complete::generate(shell, &mut CommandLine::command(), NAME, &mut text);
+        clap_complete::generate(shell, &mut command_line::command(), NAME, &mut text);
         let file = folder.join(file);
         std::fs::create_dir_all(file.parent().expect("it has folders"))?;
         std::fs::write(file, text)?;

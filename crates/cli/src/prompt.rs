@@ -1,7 +1,7 @@
 //! The prompt. If standard input is not a terminal, its forms are evaluated and their values
 //! printed, without a prompt.
 
-use crate::boot::{Voice, boot_world};
+use crate::boot::{BootOutput, boot_world};
 use crate::editor::{Prompt, PromptHelper};
 use crate::{signals, terminal};
 use core::cell::RefCell;
@@ -19,11 +19,13 @@ use std::rc::Rc;
 /// `kyocho` without a command.
 pub(crate) fn command(options: Options) -> ExitCode {
     if std::io::stdin().is_terminal() {
-        let Some(system) = boot_world(options, Voice::Services) else { return ExitCode::FAILURE };
+        let Some(system) = boot_world(options, BootOutput::Services) else {
+            return ExitCode::FAILURE;
+        };
         let session = system.session();
         interact(&system, session)
     } else {
-        let Some(system) = boot_world(options, Voice::Quiet) else { return ExitCode::FAILURE };
+        let Some(system) = boot_world(options, BootOutput::Quiet) else { return ExitCode::FAILURE };
         evaluate_standard_input(&system)
     }
 }
@@ -88,7 +90,7 @@ fn read_evaluate_print(prompt: &mut Prompt, session: &Rc<RefCell<Session>>) -> E
             Err(ReadlineError::Interrupted) => terminal::line("; Ctrl-D leaves"),
             Err(ReadlineError::Eof) => return ExitCode::SUCCESS,
             Err(error) => {
-                terminal::complain(&format!("kyocho: the terminal: {error}"));
+                terminal::complain(&format!("kyocho: cannot read the terminal: {error}"));
                 return ExitCode::FAILURE;
             }
         }

@@ -11,20 +11,20 @@ use std::process::ExitCode;
 
 /// The format of the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum OutputFormat {
     Table,
     Json,
     Prometheus,
 }
 
-pub(crate) fn command(process: Option<u32>, form: Form) -> ExitCode {
+pub(crate) fn command(process: Option<u32>, form: OutputFormat) -> ExitCode {
     let processes = match process.map_or_else(client::processes, |process| Ok(vec![process])) {
         Ok(processes) => processes,
         Err(error) => return fail(&error),
     };
     match form {
-        Form::Prometheus => metrics(&processes, process.is_some()),
-        Form::Table | Form::Json => snapshots(&processes, process.is_some(), form),
+        OutputFormat::Prometheus => metrics(&processes, process.is_some()),
+        OutputFormat::Table | OutputFormat::Json => snapshots(&processes, process.is_some(), form),
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn snapshot_of(process: u32) -> io::Result<Option<Snapshot>> {
     }
 }
 
-fn snapshots(processes: &[u32], by_number: bool, form: Form) -> ExitCode {
+fn snapshots(processes: &[u32], by_number: bool, form: OutputFormat) -> ExitCode {
     let mut found = Vec::new();
     for &process in processes {
         match ask(process, by_number, &Request::Snapshot { entries_max: ENTRIES_MAX }) {
@@ -76,7 +76,7 @@ fn snapshots(processes: &[u32], by_number: bool, form: Form) -> ExitCode {
             Err(error) => return fail(&error),
         }
     }
-    if form == Form::Json {
+    if form == OutputFormat::Json {
         match serde_json::to_string_pretty(&found) {
             Ok(text) => terminal::line(&text),
             Err(error) => return fail(&io::Error::other(error)),

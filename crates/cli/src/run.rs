@@ -1,6 +1,6 @@
 //! `kyocho run FILE`: one program, its output and its exit code.
 
-use crate::boot::{Voice, boot_world};
+use crate::boot::{BootOutput, boot_world};
 use crate::signals;
 use kyocho_lisp::system::Options;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 pub(crate) fn command(options: Options, file: &Path, arguments: Vec<String>) -> ExitCode {
     let options = Options { script: Some(file.to_path_buf()), arguments, ..options };
-    let Some(mut system) = boot_world(options, Voice::Quiet) else { return ExitCode::FAILURE };
+    let Some(mut system) = boot_world(options, BootOutput::Quiet) else { return ExitCode::FAILURE };
     signals::end_on_signals(&system);
     let outcome = system.run_file(file);
     if let Some(report) = &outcome.report {

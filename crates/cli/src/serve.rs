@@ -3,7 +3,7 @@
 //! The main kernel thread waits for signals: SIGHUP reads the configuration again, SIGTERM and
 //! SIGINT end the server.
 
-use crate::boot::{Voice, boot};
+use crate::boot::{BootOutput, boot};
 use crate::{signals, terminal};
 use kyocho_lisp::system::Options;
 use kyocho_server::{Address, Console, Plan, ServeError};
@@ -31,7 +31,7 @@ fn serve(
     listen: Vec<Address>,
 ) -> Result<ExitCode, ServeError> {
     let plan = Plan::new(config, listen, options)?;
-    let booted = boot(plan.options().clone(), Voice::Services);
+    let booted = boot(plan.options().clone(), BootOutput::Services);
     let Some(system) = booted else { return Ok(ExitCode::FAILURE) };
     let server = plan.start(system, CONSOLE)?;
     signals::serve(|| server.reload());

@@ -1,7 +1,7 @@
 //! `kyocho top`: a live view of the microprocesses of the user's Kyocho processes.
 //!
 //! ```text
-//!   keys ──► Model::press ──► Command ──► orders        snapshots ──► Model::observe ──► view::draw
+//!   keys ──► Model::press ──► Command ──► orders       snapshots ──► Model::observe ──► view::draw
 //! ```
 //!
 //! The model is pure. This file asks the processes once a second, and after each order.
@@ -47,7 +47,7 @@ fn watch(screen: &mut DefaultTerminal) -> io::Result<()> {
             Command::Nothing => {}
             Command::Leave => return Ok(()),
             Command::Order(target, request) => {
-                model.tell(match order::give(target, &request) {
+                model.show_message(match order::give(target, &request) {
                     Ok(()) => format!("{target}: done"),
                     Err(error) => format!("{target}: {error}"),
                 });

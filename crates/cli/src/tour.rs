@@ -1,7 +1,7 @@
 //! `kyocho tour`: boots and lists the services, runs the tour program, then gives a prompt if there
 //! is a terminal.
 
-use crate::boot::{Voice, boot};
+use crate::boot::{BootOutput, boot};
 use crate::{prompt, terminal};
 use kyocho_lisp::system::Options;
 use std::io::IsTerminal;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 const TOUR: &str = include_str!("tour.scm");
 
 pub(crate) fn command(options: Options) -> ExitCode {
-    let Some(system) = boot(options, Voice::Services) else { return ExitCode::FAILURE };
+    let Some(system) = boot(options, BootOutput::Services) else { return ExitCode::FAILURE };
     let mut session = system.session();
     if let Err(report) = session.eval(TOUR, "tour.scm") {
         terminal::complain(&report.to_string());

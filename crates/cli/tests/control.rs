@@ -11,9 +11,9 @@ use std::time::Instant;
 const WATCHDOG: Duration = Duration::from_secs(60);
 
 /// The folder of this test's control sockets, which no other process uses.
-struct Place(PathBuf);
+struct ControlFolder(PathBuf);
 
-impl Place {
+impl ControlFolder {
     fn new(name: &str) -> Self {
         use std::os::unix::fs::DirBuilderExt;
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("control-{name}"));
@@ -110,7 +110,7 @@ const PROGRAM: &str = "
 
 #[test]
 fn threads_of_a_program_are_listed_by_name_and_obey() {
-    let place = Place::new("orders");
+    let place = ControlFolder::new("orders");
     let program = place.run(PROGRAM);
     let process = program.0.id();
     let waiting = |it: &Value| it["status"] == "waiting";
@@ -150,7 +150,7 @@ fn threads_of_a_program_are_listed_by_name_and_obey() {
 
 #[test]
 fn counters_are_text_for_prometheus() {
-    let place = Place::new("prometheus");
+    let place = ControlFolder::new("prometheus");
     let program = place.run(PROGRAM);
     place.await_one("victim", |_| true);
     let metrics = text(&place.ask(&["ps", "--prometheus"]).stdout);
@@ -167,10 +167,10 @@ fn counters_are_text_for_prometheus() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
-    let place = Place::new("errors");
-    let nobody = place.ask(&["ps"]);
-    assert!(nobody.status.success() && text(&nobody.stderr).contains("KYOCHO_CONTROL=1"));
+fn what_cannot_be_done_is_reported() {
+    let place = ControlFolder::new("errors");
+    let none = place.ask(&["ps"]);
+    assert!(none.status.success() && text(&none.stderr).contains("KYOCHO_CONTROL=1"));
     let absent = place.ask(&["ps", "1"]);
     assert_eq!(absent.status.code(), Some(1));
     assert!(text(&absent.stderr).contains("process 1 serves no control socket"));
@@ -189,7 +189,7 @@ fn what_cannot_be_done_is_told() {
 
 #[test]
 fn top_shows_and_kills() {
-    let place = Place::new("top");
+    let place = ControlFolder::new("top");
     let program = place.run(PROGRAM);
     let victim = place.await_one("victim", |it| it["status"] == "waiting");
     // A pseudo-terminal has no size unless one is set.
@@ -221,7 +221,7 @@ fn top_shows_and_kills() {
 
 #[test]
 fn a_running_process_and_a_program_are_traced() {
-    let place = Place::new("trace");
+    let place = ControlFolder::new("trace");
     let program = place.run(PROGRAM);
     place.await_one("looper", |_| true);
     let file = place.0.join("running.json");
@@ -293,7 +293,7 @@ fn gdb_lists_microprocesses_and_walks_their_stacks() {
     if !has_gdb(test) {
         return;
     }
-    let place = Place::new("gdb");
+    let place = ControlFolder::new("gdb");
     let program = place.run(PROGRAM);
     let gc = place.await_one("gc", |it| it["status"] == "waiting");
     place.await_one("victim", |it| it["status"] == "waiting");
@@ -317,7 +317,7 @@ fn gdb_walks_the_stacks_in_a_core() {
     if pattern.trim() != "core" {
         return kyocho_sys::skip::skip(test, "the host does not leave cores where processes run");
     }
-    let place = Place::new("core");
+    let place = ControlFolder::new("core");
     let source = place.0.join("program.scm");
     std::fs::write(&source, PROGRAM).expect("the folder can be written");
     let start =

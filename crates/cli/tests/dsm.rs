@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, Error, LockId, Mode, NodeId, PageId, Placement, Settings,
-    SharedArray, Who,
+    SharedArray, Waiters,
 };
 
 const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";
@@ -30,14 +30,14 @@ fn program() {
             "die" => outlive(dsm, |dsm, _| dsm.barrier(BarrierKind::Ordinary)),
             "die and be read" => outlive(dsm, |dsm, array| {
                 let _dead = dsm.barrier(BarrierKind::Ordinary).unwrap_err();
-                assert_eq!(dsm.cells(array)[2048].get(), 0, "nobody can read this");
+                assert_eq!(dsm.cells(array)[2048].get(), 0, "no node can read this");
                 Ok(())
             }),
             "leave early: barrier" => leave_early(dsm, |dsm| dsm.barrier(BarrierKind::Ordinary)),
             "leave early: lock" => leave_early(dsm, |dsm| dsm.acquire(LockId(1), Mode::Exclusive)),
             "leave early: page" => leave_early(dsm, |dsm| dsm.fetch(PageId(2))),
             "read" => read(dsm),
-            "linger" => linger(dsm),
+            "wait" => wait_for_end_of_input(dsm),
             _ => count(dsm),
         });
     match ended {
@@ -77,7 +77,7 @@ fn outlive(
         std::process::abort();
     }
     dsm.release(LockId(3))?;
-    dsm.signal(LockId(3), ConditionId(0), Who::All)?;
+    dsm.signal(LockId(3), ConditionId(0), Waiters::All)?;
     then(&mut dsm, &array)?;
     Ok(String::new())
 }
@@ -104,7 +104,7 @@ fn leave_early(
 }
 
 /// Waits for the end of standard input.
-fn linger(mut dsm: Dsm) -> Result<String, Error> {
+fn wait_for_end_of_input(mut dsm: Dsm) -> Result<String, Error> {
     if dsm.rank() == 0 {
         std::io::read_to_string(std::io::stdin()).unwrap();
     }
@@ -204,7 +204,7 @@ fn top_shows_what_nodes_do_and_wait_for_while_they_live() {
     assert_eq!(top("--json").trim(), "[]");
     assert!(top("--once").contains("no nodes run here"));
     let mut command = kyocho();
-    command.args(["run", "-n", "2"]).env(PROGRAM, "linger").env("KYOCHO_DIR", &folder);
+    command.args(["run", "-n", "2"]).env(PROGRAM, "wait").env("KYOCHO_DIR", &folder);
     let mut nodes = with_program(&mut command).stdin(Stdio::piped()).spawn().unwrap();
     // Node 1 is at the barrier, and its counters show that within a second.
     let mut seen = top("--json");
@@ -235,8 +235,8 @@ fn top_takes_a_screen_and_leaves_it_when_asked() {
         );
         command.args(["-c", start]).env("KYOCHO_DIR", &folder).env("TERM", "xterm");
         let mut top = rexpect::session::spawn_command(command, Some(60_000)).unwrap();
-        for shown in ["start", "leave", "second"] {
-            top.exp_string(shown).unwrap_or_else(|error| panic!("waited for {shown}: {error}"));
+        for label in ["start", "leave", "second"] {
+            top.exp_string(label).unwrap_or_else(|error| panic!("waited for {label}: {error}"));
         }
         top.send(key).unwrap();
         top.flush().unwrap();
@@ -245,15 +245,15 @@ fn top_takes_a_screen_and_leaves_it_when_asked() {
 }
 
 #[test]
-fn a_killed_node_is_told_to_all_and_none_is_left() {
+fn a_killed_node_is_reported_to_all_and_none_is_left() {
     for transport in ["shm", "tcp"] {
         let (code, text) = run("die", &["-n", "3", "--transport", transport]);
         assert_eq!(code, Some(128 + 6), "{transport}: {text}");
         assert!(text.contains("node 2 was ended by signal 6"), "{transport}: {text}");
         // One node may have released the lock just before, without having reported that to a
         // waiting node.
-        let told = "node 2 is dead: ";
-        assert_eq!(times(&text, told), 2, "{transport}: {text}");
+        let expected = "node 2 is dead: ";
+        assert_eq!(times(&text, expected), 2, "{transport}: {text}");
     }
 }
 
@@ -267,8 +267,8 @@ fn a_node_that_leaves_before_the_others_is_reported_to_all() {
             assert_eq!(code, Some(3), "{transport}, {what}: {text}");
             assert_eq!(times(&text, "left\n"), 1, "{transport}, {what}: {text}");
             assert_eq!(times(&text, "node 1 has left: "), 2, "{transport}, {what}: {text}");
-            let told = format!("node 1 has left: {subject} is not available");
-            assert!(text.contains(&told), "{transport}, {what}: {text}");
+            let expected = format!("node 1 has left: {subject} is not available");
+            assert!(text.contains(&expected), "{transport}, {what}: {text}");
         }
     }
 }
@@ -284,12 +284,12 @@ fn a_page_that_is_lost_ends_its_reader_by_name() {
 }
 
 #[test]
-fn nodes_that_disagree_are_told_on_both_sides() {
+fn nodes_that_disagree_are_reported_on_both_sides() {
     let (code, text) = run("disagree", &["-n", "2"]);
     assert_eq!(code, Some(3), "{text}");
     for node in [0, 1] {
-        let told = format!("node {node} has another size of memory");
-        assert!(text.contains(&told), "{text}");
+        let expected = format!("node {node} has another size of memory");
+        assert!(text.contains(&expected), "{text}");
     }
 }
 

@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use kyocho_dsm::{
-    BarrierKind, ConditionId, Dsm, Error, LockId, Mode, NodeId, PageId, Placement, Settings, Who,
+    BarrierKind, ConditionId, Dsm, Error, LockId, Mode, NodeId, PageId, Placement, Settings,
+    Waiters,
 };
 
 const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";
 /// The step at which the last node is killed, and how many turns the killing thread waits first.
 const STEP: &str = "KYOCHO_TEST_STEP";
-const LINGER: &str = "KYOCHO_TEST_LINGER";
+const YIELDS: &str = "KYOCHO_TEST_YIELDS";
 
 /// Without the variable this is not a node, and does nothing.
 #[test]
@@ -60,7 +61,7 @@ fn ask_wrongly(mut dsm: Dsm) -> Result<(), Error> {
     assert_eq!(said(dsm.publish(lock)), "lock 1 is not held: acquire it first");
     assert_eq!(said(dsm.wait(lock, ConditionId(0))), "lock 1 is not held: acquire it first");
     assert_eq!(said(dsm.acquire(LockId(8), Mode::Exclusive)), "lock 8 is outside of the layout");
-    let signal = dsm.signal(LockId(u32::MAX), ConditionId(0), Who::One);
+    let signal = dsm.signal(LockId(u32::MAX), ConditionId(0), Waiters::One);
     assert_eq!(said(signal), "lock 4294967295 is outside of the layout");
     assert_eq!(said(dsm.fetch(PageId(256))), "page 256 is outside of the layout");
     assert_eq!(said(dsm.move_page(PageId(256), NodeId(0))), "page 256 is outside of the layout");
@@ -85,18 +86,18 @@ fn ask_wrongly(mut dsm: Dsm) -> Result<(), Error> {
 /// Makes calls of every kind in turn. The last node is killed at the given step.
 fn die(mut dsm: Dsm) -> Result<(), Error> {
     let number = |name| std::env::var(name).unwrap().parse::<u64>().unwrap();
-    let (fatal, linger) = (number(STEP), number(LINGER));
+    let (fatal, yields) = (number(STEP), number(YIELDS));
     let is_last = dsm.rank() + 1 == dsm.nodes();
     let mut step = 0;
     let mut next = || {
         step += 1;
         if is_last && step == fatal {
-            if linger == 0 {
+            if yields == 0 {
                 std::process::abort();
             }
             // The node is killed wherever it is by then.
             std::thread::spawn(move || {
-                (0..linger).for_each(|_| std::thread::yield_now());
+                (0..yields).for_each(|_| std::thread::yield_now());
                 std::process::abort()
             });
         }
@@ -122,7 +123,7 @@ fn die(mut dsm: Dsm) -> Result<(), Error> {
         next();
         dsm.release(lock)?;
         next();
-        dsm.signal(lock, ConditionId(0), Who::All)?;
+        dsm.signal(lock, ConditionId(0), Waiters::All)?;
         next();
         dsm.move_lock(lock, NodeId(dsm.rank()))?;
         dsm.move_page(pages[0], NodeId(dsm.rank()))?;
@@ -181,12 +182,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 const TRANSPORTS: [&str; 2] = ["tcp", "shm"];
 
 #[test]
-fn a_node_that_is_started_wrongly_is_told_by_name() {
+fn a_node_that_is_started_wrongly_is_reported_by_name() {
     let second = |change: &str| format!("[ $KYOCHO_DSM_RANK = 1 ] && {change}");
     let cases = [
         (
             second("export KYOCHO_DSM_SECRET=$(printf 'ab%.0s' $(seq 32))"),
-            "node 0 was started with another secret: start all nodes by one launch",
+            "node 0 was started with another secret: start all nodes by the same `kyocho dsm run`",
         ),
         (second("export KYOCHO_DSM_SECRET=swordfish"), "KYOCHO_DSM_SECRET must be 64 hexadecimal"),
         (second("export KYOCHO_DSM_RANK=9"), "KYOCHO_DSM_RANK must be a rank below"),
@@ -210,9 +211,9 @@ fn a_node_that_is_started_wrongly_is_told_by_name() {
                 scope.spawn(move || check(transport, "2", before, expected));
             }
             let more = second("export KYOCHO_DSM_NODES=$KYOCHO_DSM_NODES,127.0.0.1:1");
-            let told =
+            let expected =
                 if transport == "tcp" { "expects 2 nodes" } else { "KYOCHO_DSM_SHARED must be" };
-            scope.spawn(move || check(transport, "2", &more, told));
+            scope.spawn(move || check(transport, "2", &more, expected));
             let twin = "[ $KYOCHO_DSM_RANK = 2 ] && export KYOCHO_DSM_RANK=1";
             scope.spawn(move || check(transport, "3", twin, "two nodes have rank 1"));
         }
@@ -227,35 +228,35 @@ fn what_cannot_be_is_named_and_corrupts_nothing() {
         assert_eq!((code, text.matches("well").count()), (Some(0), 3), "{transport}: {text}");
         for (what, bytes) in [("too much memory", "9223372036854775807"), ("no memory", "0")] {
             let (code, text) = run(what, "", &options, &[]);
-            let told = format!("{bytes} bytes of shared memory: 1 to ");
-            assert_eq!((code, text.matches(&told).count()), (Some(3), 3), "{what}: {text}");
+            let expected = format!("{bytes} bytes of shared memory: 1 to ");
+            assert_eq!((code, text.matches(&expected).count()), (Some(3), 3), "{what}: {text}");
         }
     }
 }
 
 /// Kills the last of three nodes at each step of its program, at the beginning of the step and a
 /// while later, until there is no further step.
-fn kill_at_every_step(transport: &str, linger: u64) {
+fn kill_at_every_step(transport: &str, yields: u64) {
     for step in 1..200 {
-        let variables = [(STEP, step.to_string()), (LINGER, linger.to_string())];
+        let variables = [(STEP, step.to_string()), (YIELDS, yields.to_string())];
         let (code, text) = run("die", "", &["-n", "3", "--transport", transport], &variables);
-        let what = format!("{transport}, step {step}, {linger} turns");
+        let what = format!("{transport}, step {step}, {yields} turns");
         if text.contains("lived") {
             assert!(step > 20 && code == Some(0), "{what}: {text}");
             return;
         }
         let well = text.matches("well").count();
-        let told = text.matches("node 2 is dead: ").count();
+        let reports = text.matches("node 2 is dead: ").count();
         if well == 3 {
             // The node had finished before it was killed.
-            assert!(linger > 0, "{what}: {text}");
+            assert!(yields > 0, "{what}: {text}");
             continue;
         }
         assert_eq!(code, Some(128 + 6), "{what}: {text}");
         assert!(text.contains("node 2 was ended by signal 6"), "{what}: {text}");
         // A node that had crossed the last barrier before is not affected.
-        assert_eq!(told + well, 2, "{what}: {text}");
-        assert!(well == 0 || linger > 0, "{what}: {text}");
+        assert_eq!(reports + well, 2, "{what}: {text}");
+        assert!(well == 0 || yields > 0, "{what}: {text}");
     }
     panic!("a node that has so many steps");
 }

@@ -118,7 +118,7 @@ fn arguments_reach_another_host_as_they_are() {
 }
 
 #[test]
-fn a_node_that_ends_before_it_joins_is_told_to_all() {
+fn a_node_that_ends_before_it_joins_is_reported_to_all() {
     for victim in ["0", "2"] {
         let folder = folder("joining");
         let commands = [run_here(3, "shm"), run_here(3, "tcp"), run_elsewhere(&folder, 3)];
@@ -126,8 +126,8 @@ fn a_node_that_ends_before_it_joins_is_told_to_all() {
             let command = with_program(&mut command, "die").env(VICTIM, victim);
             let output = command.output().unwrap();
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            let told = format!("node {victim} ended before all nodes had joined");
-            assert_eq!(text.matches(&told).count(), 2, "{command:?}: {text}");
+            let expected = format!("node {victim} ended before all nodes had joined");
+            assert_eq!(text.matches(&expected).count(), 2, "{command:?}: {text}");
             assert!(!text.contains("ending the remaining nodes"), "{command:?}: {text}");
         }
     }
@@ -181,7 +181,7 @@ fn nodes_end_with_the_command_that_started_them() {
             "elsewhere" => run_elsewhere(&folder, nodes),
             transport => run_here(nodes, transport),
         };
-        let command = with_program(&mut command, "linger").env("KYOCHO_DIR", &folder);
+        let command = with_program(&mut command, "wait").env("KYOCHO_DIR", &folder);
         let command = command.stderr(Stdio::null()).spawn().unwrap();
         let processes = processes(&folder, usize::from(nodes));
         kill(command, &processes);

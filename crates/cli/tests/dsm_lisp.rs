@@ -70,7 +70,7 @@ fn a_program_has_the_sizes_it_asks_for_and_moves_managers_to_where_they_are_used
 }
 
 #[test]
-fn nodes_share_vectors_in_a_region_far_away_and_are_told_where_they_differ() {
+fn nodes_share_vectors_in_a_region_far_away_and_get_an_error_where_they_differ() {
     let program = "
         (define (message thunk) (guard (e (#t (error-object-message e))) (thunk) 'none))
         (define differ

@@ -39,7 +39,7 @@ fn a_notebook_s_client_evaluates_completes_and_interrupts() {
 }
 
 #[test]
-fn what_is_no_connection_file_is_told() {
+fn what_is_no_connection_file_is_reported() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-connection.json");
     let run = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));

@@ -29,7 +29,7 @@ fn program() {
         "count" => count(),
         "disagree" => disagree(),
         "go" => go(),
-        _ => panic!("nobody knows {what}"),
+        _ => panic!("unknown program: {what}"),
     };
     std::io::stderr().write_all(format!("{said}\n").as_bytes()).unwrap();
 }
@@ -104,7 +104,7 @@ fn silence() -> String {
 fn wait_for(file: &std::path::Path) {
     let begun = std::time::Instant::now();
     while !file.exists() {
-        assert!(begun.elapsed() < WATCHDOG, "nobody noticed");
+        assert!(begun.elapsed() < WATCHDOG, "no process noticed");
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }
@@ -249,8 +249,8 @@ fn a_scheme_program_runs_as_an_mpi_job() {
 }
 
 #[test]
-fn nodes_that_disagree_are_told_on_both_sides() {
-    let test = "nodes_that_disagree_are_told_on_both_sides";
+fn nodes_that_disagree_are_reported_on_both_sides() {
+    let test = "nodes_that_disagree_are_reported_on_both_sides";
     let Some((_, text)) = mpirun(test, 2, "disagree", Some(&[])) else { return };
     for node in [0, 1] {
         let expected = format!("node {node} has another size of memory, number of locks or scheme");

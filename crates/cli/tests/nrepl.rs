@@ -21,8 +21,8 @@ fn an_editor_evaluates_in_sessions_of_its_own() {
     let (one, two) = (client.open(), client.open());
     assert_eq!(client.eval(&one, "(define x 42) x (* 2 x)"), ["42", "84"]);
     let answers = client.ask(&[("op", "eval"), ("code", "x"), ("session", &two)]);
-    let [told, done] = &answers[..] else { panic!("{answers:?}") };
-    assert!(told.text("err").contains("unbound variable: x"), "{told:?}");
+    let [reply, done] = &answers[..] else { panic!("{answers:?}") };
+    assert!(reply.text("err").contains("unbound variable: x"), "{reply:?}");
     assert_eq!(status(done), ["eval-error", "done"]);
     assert!(done.text("ex").starts_with("unbound variable"));
     let answers =
@@ -116,8 +116,8 @@ fn an_editor_loads_completes_looks_up_and_shows_stacks() {
     assert_eq!(names, ["outer"]);
     let known = client.one(&[("op", "lookup"), ("sym", "outer"), ("session", &session)]);
     let info = known.get("info").unwrap();
-    let told = ["doc", "arglists", "arglists-str"].map(|key| info.text(key));
-    assert_eq!(told, ["#<procedure outer>", "((x))", "(x)"]);
+    let reply = ["doc", "arglists", "arglists-str"].map(|key| info.text(key));
+    assert_eq!(reply, ["#<procedure outer>", "((x))", "(x)"]);
     let evil = client.one(&[("op", "lookup"), ("sym", "(exit 3)"), ("session", &session)]);
     assert_eq!(status(&evil), ["no-info", "done"]);
     let described = client.one(&[("op", "describe")]);
@@ -200,8 +200,8 @@ fn a_cloned_session_begins_with_a_copy_and_is_independent() {
     assert_eq!(client.eval(&two, "(define only-here 1) (set! p (make-point 40)) (up!)"), ["41"]);
     // Sessions do not affect each other.
     assert_eq!(client.eval(&one, "(list (point-x p) (up!))"), ["(5 6)"]);
-    let told = client.ask(&[("op", "eval"), ("code", "only-here"), ("session", &one)]);
-    assert!(told[0].text("err").contains("unbound"), "{told:?}");
+    let reply = client.ask(&[("op", "eval"), ("code", "only-here"), ("session", &one)]);
+    assert!(reply[0].text("err").contains("unbound"), "{reply:?}");
     // A copy of the copy, and a copy of a session without definitions.
     let three = client.one(&[("op", "clone"), ("session", &two)]).text("new-session").to_owned();
     assert_eq!(client.eval(&three, "(list only-here (up!))"), ["(1 42)"]);
@@ -252,8 +252,8 @@ fn a_program_reads_what_its_user_sends() {
     let session = client.open();
     let asks = "(display \"name? \") (list (read-line) (read))";
     let asking = client.send(&[("op", "eval"), ("code", asks), ("session", &session)]);
-    let told = client.value().unwrap();
-    assert_eq!((told.text("out"), told.text("id")), ("name? ", asking.as_str()));
+    let reply = client.value().unwrap();
+    assert_eq!((reply.text("out"), reply.text("id")), ("name? ", asking.as_str()));
     let waits = client.value().unwrap();
     assert_eq!(
         (status(&waits), waits.text("id")),
@@ -299,8 +299,8 @@ fn sessions_waiting_for_input_can_be_interrupted_and_closed_and_too_much_is_refu
     assert_eq!(status(&refused), ["error", "stdin-full", "done"]);
     client.one(&[("op", "stdin"), ("stdin", "line\n"), ("session", &session)]);
     assert_eq!(client.eval(&session, "(read-line)"), ["\"line\""]);
-    let nobody = client.one(&[("op", "stdin"), ("stdin", "x"), ("session", "none")]);
-    assert_eq!(status(&nobody), ["error", "unknown-session", "done"]);
+    let unknown = client.one(&[("op", "stdin"), ("stdin", "x"), ("session", "none")]);
+    assert_eq!(status(&unknown), ["error", "unknown-session", "done"]);
     let empty = client.one(&[("op", "stdin"), ("session", &session)]);
     assert_eq!(status(&empty), ["error", "no-stdin", "done"]);
     // A waiting session is closed. Its connection still serves others.

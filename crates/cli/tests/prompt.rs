@@ -148,9 +148,9 @@ fn terminals_are_shown_colours_and_pairs() {
 }
 
 /// Whether the text contains a control sequence that sets a colour or style.
-fn has_colours(shown: &str) -> bool {
+fn has_colours(screen: &str) -> bool {
     let is_parameter = |c: char| c.is_ascii_digit() || c == ';';
-    shown.split("\x1b[").skip(1).any(|rest| rest.trim_start_matches(is_parameter).starts_with('m'))
+    screen.split("\x1b[").skip(1).any(|rest| rest.trim_start_matches(is_parameter).starts_with('m'))
 }
 
 #[test]
@@ -159,15 +159,15 @@ fn no_colours_are_shown_if_they_are_not_wanted() {
         let mut command = command(&state_folder("no-colours"));
         command.env(name, value);
         let mut session = spawn_command(command, Some(WATCHDOG_MS)).expect("a terminal opens");
-        let mut shown = session.exp_string("> ").expect("a prompt appears");
+        let mut screen = session.exp_string("> ").expect("a prompt appears");
         session.send_line("(list \"1\" (+ 40 2))").expect("the terminal takes keys");
-        shown += &session.exp_string("(\"1\" 42)").expect("the value is shown");
+        screen += &session.exp_string("(\"1\" 42)").expect("the value is shown");
         session.send_line("(car 'x)").expect("the terminal takes keys");
-        shown += &session.exp_string("must be a pair").expect("the error is shown");
-        shown += &session.exp_string("> ").expect("a prompt appears");
+        screen += &session.exp_string("must be a pair").expect("the error is shown");
+        screen += &session.exp_string("> ").expect("a prompt appears");
         session.send_control('d').expect("the terminal takes Ctrl-D");
-        shown += &session.exp_eof().expect("Ctrl-D leaves");
-        assert!(!has_colours(&shown), "{name}={value}: {shown:?}");
+        screen += &session.exp_eof().expect("Ctrl-D leaves");
+        assert!(!has_colours(&screen), "{name}={value}: {screen:?}");
     }
 }
 
@@ -282,7 +282,7 @@ fn what_failed_is_looked_at_and_gone_on_with() {
 }
 
 #[test]
-fn commands_calls_and_time_are_told_of() {
+fn commands_calls_and_time_are_described() {
     let mut session = prompt(&state_folder("tools"));
     enter(&mut session, ",help");
     for word in [",bt", ",locals", ",use", ",retry", ",time", ",profile"] {

@@ -75,7 +75,7 @@ fn garbage_and_silence_do_not_affect_others() {
 }
 
 #[test]
-fn an_unknown_user_is_told_so() {
+fn an_unknown_user_is_refused_with_the_reason() {
     let server = Server::start("unknown", Some("[user.eva]\nuid = 4000000\n"), &[]);
     let reason = format!("user {} is not known here", uid());
     assert_eq!(connect(&server).line(), format!(r#"{{"show":"refused","reason":"{reason}"}}"#));
@@ -91,17 +91,17 @@ fn the_configuration_is_read_again() {
     assert!(client.eval(spawn).contains("too many threads: eva may have 0"));
     std::fs::write(server.folder.join("config"), "[user.eva]\nthreads = 'many'\n").unwrap();
     server.signal("HUP");
-    assert!(server.told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
-    assert_eq!(server.told(), "READY=1");
+    assert!(server.notification().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(server.notification(), "READY=1");
     assert!(client.eval(spawn).contains("too many threads"));
     std::fs::write(server.folder.join("config"), config.replace("= 0\n", "= 1\n")).unwrap();
     server.signal("HUP");
     server.await_line("the configuration was read again");
     assert_eq!(client.eval(spawn), r#"{"show":"done","values":["1"]}"#);
-    assert!(server.told().starts_with("RELOADING=1\n"));
-    assert_eq!(server.told(), "READY=1");
+    assert!(server.notification().starts_with("RELOADING=1\n"));
+    assert_eq!(server.notification(), "READY=1");
     server.signal("TERM");
-    assert_eq!(server.told(), "STOPPING=1");
+    assert_eq!(server.notification(), "STOPPING=1");
     assert!(server.process.wait().unwrap().success());
     assert!(!server.folder.join("s").exists(), "the socket's name is gone");
 }
@@ -132,7 +132,7 @@ fn listed(server: &Server, name: &str) -> Option<String> {
 }
 
 #[test]
-fn a_service_is_restarted_after_its_keeper_was_killed() {
+fn a_service_is_restarted_after_its_supervisor_was_killed() {
     let config = format!("[user.eva]\nuid = {}\n", uid());
     let server = Server::start_in("keepers", Some(&config), &[], &[("KYOCHO_CONTROL", "1")]);
     let mut client = connect(&server);
@@ -149,23 +149,23 @@ fn a_service_is_restarted_after_its_keeper_was_killed() {
 }
 
 #[test]
-fn the_service_manager_is_told_that_the_system_answers() {
+fn the_service_manager_is_notified_that_the_system_answers() {
     let config = format!("[user.eva]\nuid = {}\nmemory_mib = 8\n", uid());
     let variables = [("WATCHDOG_USEC", "100000")];
     let server = Server::start_in("watchdog", Some(&config), &[], &variables);
     let mut client = connect(&server);
     client.line();
-    let answers = || (0..3).for_each(|_| assert_eq!(server.told(), "WATCHDOG=1"));
+    let answers = || (0..3).for_each(|_| assert_eq!(server.notification(), "WATCHDOG=1"));
     answers();
     // Also while another session computes without end and has used up its memory.
     client.eval("(spawn (lambda () (let loop () (loop)))) (define all '())");
-    let told = client.eval("(let loop () (set! all (cons 1 all)) (loop))");
-    assert!(told.contains("out of memory"), "{told}");
+    let answer = client.eval("(let loop () (set! all (cons 1 all)) (loop))");
+    assert!(answer.contains("out of memory"), "{answer}");
     answers();
 }
 
 #[test]
-fn what_is_wrong_with_a_configuration_is_told_with_its_line() {
+fn what_is_wrong_with_a_configuration_is_reported_with_its_line() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.toml");
     std::fs::write(&path, "[limits]\nmemory = 3\n").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));

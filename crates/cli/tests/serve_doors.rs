@@ -115,13 +115,13 @@ fn server_that_does_not_start(name: &str, config: Option<&str>, listen: &[&str])
     let mut process = command.spawn().expect("the command runs");
     // From here on, the child has the only ends of the pipe.
     drop(command);
-    let (mut told, mut lines) = (String::new(), BufReader::new(said));
+    let (mut text, mut lines) = (String::new(), BufReader::new(said));
     // A server that starts prints its address.
-    while !told.contains("network") && lines.read_line(&mut told).unwrap() > 0 {}
+    while !text.contains("network") && lines.read_line(&mut text).unwrap() > 0 {}
     // It may have ended already.
     let _ = process.kill();
     process.wait().expect("it is ours");
-    told
+    text
 }
 
 fn has_python() -> bool {
@@ -178,11 +178,11 @@ fn another_user_of_the_host_is_refused() {
 
 #[test]
 fn telnet_needs_a_user_of_the_configuration() {
-    let told = server_that_does_not_start("telnet-alone", None, &["telnet:127.0.0.1:0"]);
-    assert!(told.contains("telnet_user"), "{told}");
-    let told =
+    let text = server_that_does_not_start("telnet-alone", None, &["telnet:127.0.0.1:0"]);
+    assert!(text.contains("telnet_user"), "{text}");
+    let text =
         server_that_does_not_start("nrepl-alone", Some("[user.a]\n"), &["nrepl:127.0.0.1:0"]);
-    assert!(told.contains("nrepl_user"), "{told}");
+    assert!(text.contains("nrepl_user"), "{text}");
 }
 
 #[test]
@@ -276,11 +276,11 @@ fn a_session_cannot_become_another_user_by_connecting_to_its_server() {
          (enter line (lambda () (tls-connect \"127.0.0.1\" {four} trusted)))",
         format!("{folder}/ca.pem")
     )));
-    for told in tried {
+    for text in tried {
         // `localhost` may have only one address.
         assert!(
-            told.contains("may not connect to it") || told.contains("Connection refused"),
-            "{told}"
+            text.contains("may not connect to it") || text.contains("Connection refused"),
+            "{text}"
         );
     }
     for (said, path) in [
@@ -289,8 +289,8 @@ fn a_session_cannot_become_another_user_by_connecting_to_its_server() {
         ("request", format!("/proc/self/root{}", editors.display())),
         ("request", editors.display().to_string()),
     ] {
-        let told = ask(&format!("(enter {said} (lambda () (unix-connect {path:?})))"));
-        assert!(told.contains("may not connect to it") || told.contains("hung-up-on"), "{told}");
+        let text = ask(&format!("(enter {said} (lambda () (unix-connect {path:?})))"));
+        assert!(text.contains("may not connect to it") || text.contains("hung-up-on"), "{text}");
     }
 }
 
@@ -382,8 +382,8 @@ fn a_server_removes_no_file_to_listen_there() {
     let path = folder.0.join("precious");
     std::fs::write(&path, "kept").unwrap();
     let place = format!("unix:{}", path.display());
-    let told = server_that_does_not_start("no-removal", None, &[&place]);
-    assert!(told.contains("not a socket of this user"), "{told}");
+    let text = server_that_does_not_start("no-removal", None, &[&place]);
+    assert!(text.contains("not a socket of this user"), "{text}");
     assert_eq!(std::fs::read(&path).unwrap(), b"kept");
 }
 
@@ -407,11 +407,11 @@ fn an_editor_without_unix_sockets_connects_through_nrepl_port() {
     // other users.
     let mut session = connect(&server);
     session.line();
-    let told = session.eval(&format!(
+    let text = session.eval(&format!(
         "(define s (tcp-connect \\\"127.0.0.1\\\" {port})) (define out (socket-output-port s)) \
          (write-string \\\"{request}\\\" out) (flush-output-port out) (read-char (socket-input-port s))"
     ));
-    assert!(told.contains("#<eof>") || told.contains("reset"), "{told}");
+    assert!(text.contains("#<eof>") || text.contains("reset"), "{text}");
     if uid() == 0 && has_python() {
         let seen = asked_by_another(&format!("tcp:{address}"), &request).unwrap();
         assert_eq!(seen.trim(), "");

@@ -211,12 +211,12 @@ fn a_client_that_does_not_read_is_disconnected() {
 fn sessions_beyond_the_limit_are_refused_by_name() {
     let doors = Doors::open("hostile-many", "");
     let mut all: Vec<Client> = (0..30).map(|_| connect(&doors.server)).collect();
-    let told: Vec<String> = all.iter_mut().map(Client::line).collect();
-    let welcome = told.iter().filter(|line| line.contains("welcome")).count();
+    let lines: Vec<String> = all.iter_mut().map(Client::line).collect();
+    let welcome = lines.iter().filter(|line| line.contains("welcome")).count();
     let refused =
-        told.iter().filter(|line| line.contains("too many sessions: eva may have 5")).count();
-    assert_eq!((welcome, refused), (5, 25), "{told:?}");
-    let first = told.iter().position(|line| line.contains("welcome")).unwrap();
+        lines.iter().filter(|line| line.contains("too many sessions: eva may have 5")).count();
+    assert_eq!((welcome, refused), (5, 25), "{lines:?}");
+    let first = lines.iter().position(|line| line.contains("welcome")).unwrap();
     is_served(&mut all[first], "sessions that were refused");
     expect(&mut doors.knock(0), "> ");
 }

@@ -103,7 +103,7 @@ const DEEDS: &[(&str, &str)] = &[
 
 /// Whether an answer is excused: a thread was killed, or the user has reached a limit in another
 /// session.
-fn is_excused(told: &str) -> bool {
+fn is_excused(answer: &str) -> bool {
     let reasons = [
         "terminated",
         "#(exit ",
@@ -113,7 +113,7 @@ fn is_excused(told: &str) -> bool {
         "deadlock",
         "uncaught exception",
     ];
-    told == r#"{"show":"done"}"# || reasons.iter().any(|reason| told.contains(reason))
+    answer == r#"{"show":"done"}"# || reasons.iter().any(|reason| answer.contains(reason))
 }
 
 /// State that all threads of the test share.
@@ -158,11 +158,11 @@ impl Soak {
     fn visit(&self, number: u64) {
         let mut client = self.session();
         for turn in 0..3 {
-            let (deed, answer) = DEEDS[(number + 7 * turn) as usize % DEEDS.len()];
-            let told = client.eval(&deed.replace("$N", &number.to_string()));
+            let (deed, value) = DEEDS[(number + 7 * turn) as usize % DEEDS.len()];
+            let answer = client.eval(&deed.replace("$N", &number.to_string()));
             assert!(
-                told.contains(&format!("\"{answer}\"]")) || is_excused(&told),
-                "{deed}: {told}"
+                answer.contains(&format!("\"{value}\"]")) || is_excused(&answer),
+                "{deed}: {answer}"
             );
         }
         match number % 4 {

@@ -292,8 +292,8 @@ fn garbage_and_silence_at_the_port_do_not_affect_others() {
     let one_more = rest(knock());
     assert_eq!(one_more, b"", "nine from one address are too many");
     for stream in silent {
-        let told = rest(stream);
-        assert!(told.starts_with(b"SSH-2.0-"), "{told:?}");
+        let received = rest(stream);
+        assert!(received.starts_with(b"SSH-2.0-"), "{received:?}");
     }
     // Sessions can be opened again once the server has noticed the disconnections.
     let mut output = door.evaluate("ada", "ada", "'unhurt");

@@ -154,8 +154,8 @@ fn bytes_pass_between_host_and_client() {
 }
 
 #[test]
-fn what_cannot_run_is_told_in_one_line() {
-    if !is_permitted("what_cannot_run_is_told_in_one_line") {
+fn what_cannot_run_is_reported_in_one_line() {
+    if !is_permitted("what_cannot_run_is_reported_in_one_line") {
         return;
     }
     let folder = Folder::new();

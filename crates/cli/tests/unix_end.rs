@@ -59,13 +59,13 @@ impl Stubborn {
     /// standard error.
     fn end(self) -> (ExitStatus, String) {
         let Self { mut command, mut output } = self;
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let waiting = std::thread::spawn(move || {
             let mut rest = Vec::new();
             output.read_to_end(&mut rest).unwrap();
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
         });
-        told.recv_timeout(WATCHDOG).expect("nobody holds standard output any more");
+        receiver.recv_timeout(WATCHDOG).expect("no process holds standard output any more");
         waiting.join().unwrap();
         let mut complaint = String::new();
         command.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
@@ -111,12 +111,12 @@ fn an_instance_ends_with_any_of_its_processes() {
     const SERVER: usize = 1;
     const WARDEN: usize = 2;
     for (killed, missed, status) in [
-        (&[SERVER][..], "the server was killed; what ran under it is", Some(125)),
-        (&[WARDEN], "the warden was killed; what ran under it is", Some(125)),
-        (&[COMMAND], "the command was killed; what ran under it is", None),
-        (&[WARDEN, SERVER], "the server was killed; what ran under it is", Some(125)),
-        (&[SERVER, COMMAND], "command and server were killed; what ran under them is", None),
-        (&[COMMAND, WARDEN], "the command was killed; what ran under it is", None),
+        (&[SERVER][..], "the server was killed; its programs were", Some(125)),
+        (&[WARDEN], "the warden was killed; its programs were", Some(125)),
+        (&[COMMAND], "the command was killed; its programs were", None),
+        (&[WARDEN, SERVER], "the server was killed; its programs were", Some(125)),
+        (&[SERVER, COMMAND], "command and server were killed; their programs were", None),
+        (&[COMMAND, WARDEN], "the command was killed; its programs were", None),
     ] {
         let instance = Stubborn::start();
         let command = instance.command.id();
@@ -156,7 +156,7 @@ fn a_command_killed_before_it_hears_the_last_report_leaves_nothing() {
     });
     signal("-KILL", &[command]);
     let (ended, complaint) = instance.end();
-    let expected = "kyocho unix: the command was killed; what ran under it is ended\n";
+    let expected = "kyocho unix: the command was killed; its programs were ended\n";
     assert_eq!(complaint, expected);
     assert_eq!(ended.code(), None);
     assert_eq!(folders_of(command) + 1, folders, "a folder is left behind");
@@ -194,9 +194,9 @@ fn the_first_program_ends_if_all_three_are_killed() {
     kill(&[only_child(server), server, command.id()]);
     command.wait().unwrap();
     // The killed process held the other end.
-    let (tell, told) = std::sync::mpsc::channel();
-    let reading = std::thread::spawn(move || tell.send(output.read(&mut [0]).unwrap()).unwrap());
-    assert_eq!(told.recv_timeout(WATCHDOG), Ok(0), "the program lives on");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || sender.send(output.read(&mut [0]).unwrap()).unwrap());
+    assert_eq!(receiver.recv_timeout(WATCHDOG), Ok(0), "the program lives on");
     reading.join().unwrap();
     // No process was left to remove it.
     let _ = std::fs::remove_dir_all(format!("/dev/shm/kyocho-unix-{}", command.id()));
@@ -223,7 +223,7 @@ fn what_the_first_program_leaves_running_is_ended() {
     let left: u32 = text.trim().parse().unwrap();
     // The number is free once a parent has waited for the process.
     let entry = format!("/proc/{left}");
-    wait_until("nobody has its number", || !std::path::Path::new(&entry).exists());
+    wait_until("no process has its number", || !std::path::Path::new(&entry).exists());
 }
 
 #[test]

@@ -50,8 +50,8 @@ fn a_running_program_cannot_be_written_and_can_be_replaced() {
 }
 
 #[test]
-fn numbers_of_strangers_tell_nothing() {
-    if !is_permitted("numbers_of_strangers_tell_nothing") {
+fn numbers_of_other_processes_reveal_nothing() {
+    if !is_permitted("numbers_of_other_processes_reveal_nothing") {
         return;
     }
     held(&mut inside(&[escapes(), "strangers-numbers"]));

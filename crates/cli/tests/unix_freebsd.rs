@@ -92,8 +92,9 @@ fn signals_are_handled_ignored_and_fatal() {
 }
 
 #[test]
-fn a_crash_is_told_by_the_program_itself() {
-    if let Some((status, text)) = run("a_crash_is_told_by_the_program_itself", &[], &["crash"]) {
+fn a_crash_is_reported_by_the_program_itself() {
+    if let Some((status, text)) = run("a_crash_is_reported_by_the_program_itself", &[], &["crash"])
+    {
         assert_eq!(status, Some(2));
         let first = "panic: runtime error: invalid memory address or nil pointer dereference\n\
             [signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x";
@@ -119,10 +120,10 @@ fn programs_start_programs_of_freebsd() {
 }
 
 #[test]
-fn time_disks_and_terminals_are_told_as_on_freebsd() {
+fn time_disks_and_terminals_are_reported_as_on_freebsd() {
     let expected = "1 7 true 1 no such file or directory\ntrue true 1 true no such file or directory\n\
         errno 0 errno 0 true 0 true\ninappropriate ioctl for device | bad address | bad address\n";
-    succeeds("time_disks_and_terminals_are_told_as_on_freebsd", &["system"], expected);
+    succeeds("time_disks_and_terminals_are_reported_as_on_freebsd", &["system"], expected);
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn processor_time_has_a_limit_however_it_is_spent() {
     for attack in ["spin", "spin-in-children", "spin-in-orphans"] {
         let (status, text) = output_of(&mut inside(&["--cpu", "0.3", "--", attackers(), attack]));
         assert_eq!(status, Some(128 + 9), "{attack}: {text}");
-        let says = "kyocho unix: 0.3 s of processor time are used up; what ran is ended\n";
+        let says = "kyocho unix: 0.3 s of processor time are used up; the programs were ended\n";
         assert_eq!(text, says, "{attack}");
     }
 }

@@ -224,9 +224,9 @@ i = signal.sigwaitinfo([signal.SIGRTMIN]); print(i.si_code, i.si_pid == child, o
 }
 
 #[test]
-fn interfaces_are_told_as_outside() {
+fn interfaces_are_listed_as_outside() {
     same_in_python(
-        "interfaces_are_told_as_outside",
+        "interfaces_are_listed_as_outside",
         "print(socket.if_nameindex(), socket.getaddrinfo(\"127.0.0.1\", 80, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG))",
     );
 }

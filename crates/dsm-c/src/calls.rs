@@ -7,11 +7,11 @@ use core::time::Duration;
 
 use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, LockId, Mode, NodeId, PageId, Placement, RegionSettings,
-    Settings, Who,
+    Settings, Waiters,
 };
 
 use crate::node::{
-    Failure, Result, answer, enter, leave, rise, share, sit, unshare, with, with_either, words,
+    Failure, Result, answer, attach, detach, enter, leave, share, unshare, with, with_either, words,
 };
 
 /// `kyocho_dsm_settings_t`
@@ -70,7 +70,7 @@ fn mode_of(number: c_int) -> Result<Mode> {
     match number {
         0 => Ok(Mode::Exclusive),
         1 => Ok(Mode::NonExclusive),
-        _ => Err(invalid("a mode is KYOCHO_DSM_EXCLUSIVE or KYOCHO_DSM_NON_EXCLUSIVE")),
+        _ => Err(invalid("the mode must be KYOCHO_DSM_EXCLUSIVE or KYOCHO_DSM_NON_EXCLUSIVE")),
     }
 }
 
@@ -79,7 +79,7 @@ fn placement_of(placement: c_int, node: u32) -> Result<Placement> {
         0 => Ok(Placement::On(node_of(node)?)),
         1 => Ok(Placement::Blocks),
         2 => Ok(Placement::Cyclic),
-        _ => Err(invalid("a placement is KYOCHO_DSM_ON, _BLOCKS or _CYCLIC")),
+        _ => Err(invalid("the placement must be KYOCHO_DSM_ON, _BLOCKS or _CYCLIC")),
     }
 }
 
@@ -112,18 +112,18 @@ extern "C" fn kyocho_dsm_leave() -> c_int {
 extern "C" fn kyocho_dsm_share(threads: u32) -> c_int {
     answer(|| {
         let possible = u16::try_from(threads).ok().filter(|threads| (1..1 << 15).contains(threads));
-        share(possible.ok_or_else(|| invalid("1 to 32767 threads share a node"))?)
+        share(possible.ok_or_else(|| invalid("a node can have 1 to 32767 threads"))?)
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn kyocho_dsm_sit() -> c_int {
-    answer(sit)
+extern "C" fn kyocho_dsm_attach_thread() -> c_int {
+    answer(attach)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn kyocho_dsm_rise() -> c_int {
-    answer(rise)
+extern "C" fn kyocho_dsm_detach_thread() -> c_int {
+    answer(detach)
 }
 
 #[unsafe(no_mangle)]
@@ -166,7 +166,8 @@ unsafe extern "C" fn kyocho_dsm_allocate(
     answer(|| {
         let placement = placement_of(placement, node)?;
         // SAFETY: the caller's promise: null, or room for a pointer.
-        let place = unsafe { place.as_mut() }.ok_or_else(|| invalid("no place for the address"))?;
+        let place = unsafe { place.as_mut() }
+            .ok_or_else(|| invalid("the pointer for the address is null"))?;
         with(|dsm| {
             let array = dsm.allocate::<u32>(bytes.div_ceil(4), placement)?;
             *place = dsm.cells(&array).as_ptr().cast::<c_void>().cast_mut();
@@ -179,8 +180,8 @@ unsafe extern "C" fn kyocho_dsm_allocate(
 unsafe extern "C" fn kyocho_dsm_region(number: *mut u32, region: *const CRegion) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise: null, or room for a number.
-        let number =
-            unsafe { number.as_mut() }.ok_or_else(|| invalid("no place for the number"))?;
+        let number = unsafe { number.as_mut() }
+            .ok_or_else(|| invalid("the pointer for the number is null"))?;
         // SAFETY: null, or what the header promises.
         let wanted =
             unsafe { region.as_ref() }.ok_or_else(|| invalid("the region is a null pointer"))?;
@@ -203,7 +204,8 @@ unsafe extern "C" fn kyocho_dsm_region_allocate(
 ) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise: null, or room for a pointer.
-        let place = unsafe { place.as_mut() }.ok_or_else(|| invalid("no place for the address"))?;
+        let place = unsafe { place.as_mut() }
+            .ok_or_else(|| invalid("the pointer for the address is null"))?;
         with_either!(|dsm| {
             let region = u16::try_from(number).ok().and_then(|number| dsm.numbered(number));
             let region = region.ok_or_else(|| invalid("there is no region of that number"))?;
@@ -262,12 +264,16 @@ extern "C" fn kyocho_dsm_wait(lock: u32, condition: u32) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_signal(lock: u32, condition: u32) -> c_int {
-    answer(|| with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::One)?)))
+    answer(|| {
+        with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Waiters::One)?))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_broadcast(lock: u32, condition: u32) -> c_int {
-    answer(|| with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::All)?)))
+    answer(|| {
+        with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Waiters::All)?))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -276,7 +282,7 @@ extern "C" fn kyocho_dsm_barrier(kind: c_int) -> c_int {
         let kind = match kind {
             0 => BarrierKind::Ordinary,
             1 => BarrierKind::SingleReadWrite,
-            _ => return Err(invalid("a barrier is KYOCHO_DSM_ORDINARY or _SINGLE_READ_WRITE")),
+            _ => return Err(invalid("the kind must be KYOCHO_DSM_ORDINARY or _SINGLE_READ_WRITE")),
         };
         with_either!(|dsm| Ok(dsm.barrier(kind)?))
     })
@@ -319,7 +325,8 @@ extern "C" fn kyocho_dsm_fetch(memory: *const c_void, bytes: usize) -> c_int {
 unsafe extern "C" fn kyocho_dsm_statistics(place: *mut CStatistics) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise: null, or room for the structure.
-        let place = unsafe { place.as_mut() }.ok_or_else(|| invalid("no place for the figures"))?;
+        let place = unsafe { place.as_mut() }
+            .ok_or_else(|| invalid("the pointer for the counters is null"))?;
         let counted = with_either!(|dsm| Ok(dsm.statistics()))?;
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         *place = CStatistics {

@@ -4,7 +4,7 @@
 
 use core::ffi::c_int;
 
-use kyocho_dsm::{ConditionId, Who};
+use kyocho_dsm::{ConditionId, Waiters};
 
 use crate::node::{Failure, or_end, with};
 use crate::objects::{Lock, read, write};
@@ -40,7 +40,8 @@ unsafe extern "C" fn kyocho_dsm_condition_wait(place: *mut Condition, lock: *con
         let (condition, lock) = (unsafe { read(place) }?, unsafe { read(lock) }?);
         let (id, lock_id) = (condition.id()?, lock.id()?);
         if !is_shared()? {
-            let alone = "a process waits for a signal before there is another to give it";
+            let alone =
+                "a process waits for a signal, but no other process exists yet that could send it";
             return Err(Failure::Invalid(alone.to_owned()));
         }
         if condition.lock != lock {
@@ -57,7 +58,7 @@ unsafe extern "C" fn kyocho_dsm_condition_signal(place: *const Condition, all: c
     or_end(|| {
         // SAFETY: C's promise.
         let condition = unsafe { read(place) }?;
-        let (id, who) = (condition.id()?, if all == 0 { Who::One } else { Who::All });
+        let (id, who) = (condition.id()?, if all == 0 { Waiters::One } else { Waiters::All });
         if condition.lock == Lock::NONE || !is_shared()? {
             return Ok(());
         }

@@ -2,9 +2,10 @@
 //! function.
 //!
 //! ```text
-//!   C caller ──► calls: returns error numbers, keeps the message ──────────┐
-//!   C program in PARMACS macros (include/parmacs.m4)                       ├──► node: this thread's `Dsm` ──► kyocho-dsm
-//!            ──► program, objects, conditions: an error ends the program ──┘
+//!   C caller ──► calls: returns error numbers, keeps the message ────────┐
+//!                                                                        ├──► node: this thread's
+//!   C program in PARMACS macros (include/parmacs.m4)                     │    `Dsm` ─► kyocho-dsm
+//!            ──► program, objects, conditions: an error ends the program ┘
 //! ```
 //!
 //! A PARMACS program allocates and initialises in one process and then creates copies of it. Here

@@ -1,4 +1,4 @@
-//! The node of this thread, or its seat at a node; errors as C sees them.
+//! The node of this thread, or its thread slot at a node; errors as C sees them.
 
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -7,7 +7,9 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kyocho_dsm::{Dsm, DsmError, Error, Hindrance, Instead, NodeThread, Seat, SharedNode};
+use kyocho_dsm::{
+    Dsm, DsmError, Error, NodeThread, RegionDifference, RegionFailure, SharedNode, ThreadSlot,
+};
 
 /// Exit code of a program that cannot continue, for example because a page is lost.
 pub(crate) const EXIT_LOST: i32 = 75;
@@ -16,14 +18,14 @@ pub(crate) const EXIT_LOST: i32 = 75;
 pub(crate) enum Role {
     /// The node's only thread.
     Node(Dsm),
-    /// The thread that joined, while others have seats.
+    /// The thread that joined, while others have slots.
     SharedNode(SharedNode),
-    /// A thread with a seat.
+    /// A thread with a slot.
     NodeThread(NodeThread<'static>),
 }
 
-/// Seats that no thread has taken.
-static SEATS: Mutex<Vec<Seat<'static>>> = Mutex::new(Vec::new());
+/// Slots that no thread has taken.
+static SLOTS: Mutex<Vec<ThreadSlot<'static>>> = Mutex::new(Vec::new());
 
 thread_local! {
     static MINE: RefCell<Option<Role>> = const { RefCell::new(None) };
@@ -40,12 +42,12 @@ pub(crate) enum Failure {
     NotJoined,
     /// This thread has a node already.
     Joined,
-    /// Threads with seats use the node.
+    /// Threads with slots use the node.
     Shared,
-    /// Some seats are still taken.
-    Seated,
-    /// There are no seats.
-    NoSeat,
+    /// Some slots are still taken.
+    SlotInUse,
+    /// There are no slots.
+    NoSlot,
     /// Only the thread that joined may do this, and only while it is the node's only thread.
     NotWhole,
     /// The lock was not available at once.
@@ -72,9 +74,9 @@ impl fmt::Display for Failure {
                 f.write_str("this thread has no node: call kyocho_dsm_join on it first")
             }
             Self::Joined => f.write_str("this thread has a node already"),
-            Self::Shared => f.write_str("the node is shared: use a thread that has a seat"),
-            Self::Seated => f.write_str("a thread still has its seat"),
-            Self::NoSeat => f.write_str("no seat is left: call kyocho_dsm_share first"),
+            Self::Shared => f.write_str("the node is shared: use a thread that has a slot"),
+            Self::SlotInUse => f.write_str("a thread still has its slot"),
+            Self::NoSlot => f.write_str("no thread slot is left: call kyocho_dsm_share first"),
             Self::NotWhole => f.write_str("only the thread that joined may do this"),
             Self::Busy => f.write_str("the lock is held already"),
             Self::TimedOut => f.write_str("the lock was not released in time"),
@@ -92,7 +94,7 @@ impl Failure {
         match self {
             Self::Dsm(Error::Protocol(why)) => match why {
                 DsmError::OutOfRange(_) | DsmError::Misplaced(..) => libc::EINVAL,
-                DsmError::Discord(why) => discord(why.instead),
+                DsmError::RegionMismatch(why) => mismatch(why.difference),
                 DsmError::NotHeld(_) => libc::EPERM,
                 DsmError::AlreadyHeld(_) => libc::EDEADLK,
                 DsmError::CallOutstanding => libc::EBUSY,
@@ -108,8 +110,8 @@ impl Failure {
             Self::Dsm(Error::Host(why)) => why.number(),
             Self::Dsm(_) => libc::EIO,
             Self::NotJoined => libc::ENOTCONN,
-            Self::Shared | Self::Seated => libc::EBUSY,
-            Self::NoSeat => libc::EAGAIN,
+            Self::Shared | Self::SlotInUse => libc::EBUSY,
+            Self::NoSlot => libc::EAGAIN,
             Self::NotWhole => libc::EPERM,
             Self::Joined => libc::EISCONN,
             Self::Busy => libc::EBUSY,
@@ -120,9 +122,9 @@ impl Failure {
 }
 
 /// The error number for a region that was not created.
-fn discord(instead: Instead) -> c_int {
-    match instead {
-        Instead::Hindered(Hindrance::Host(number)) => {
+fn mismatch(difference: RegionDifference) -> c_int {
+    match difference {
+        RegionDifference::Failed(RegionFailure::Host(number)) => {
             c_int::try_from(number).ok().filter(|number| *number > 0).unwrap_or(libc::EIO)
         }
         _ => libc::ECANCELED,
@@ -155,7 +157,7 @@ pub(crate) fn or_end<T>(body: impl FnOnce() -> Result<T>) -> T {
 fn say(text: &str) {
     use std::io::Write;
     // If standard error is closed, the line is lost.
-    let _told = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _written = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -220,8 +222,8 @@ pub(crate) fn leave() -> Result<()> {
     Ok(node.leave()?)
 }
 
-fn seats() -> MutexGuard<'static, Vec<Seat<'static>>> {
-    SEATS.lock().unwrap_or_else(PoisonError::into_inner)
+fn slots() -> MutexGuard<'static, Vec<ThreadSlot<'static>>> {
+    SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lets so many threads share the node in place of this thread.
@@ -229,8 +231,8 @@ pub(crate) fn share(threads: u16) -> Result<()> {
     MINE.with_borrow_mut(|mine| match mine.take() {
         Some(Role::Node(dsm)) => {
             let (aside, mut new) = dsm.share(threads);
-            // All seats of an earlier node were given back.
-            seats().append(&mut new);
+            // All slots of an earlier node were given back.
+            slots().append(&mut new);
             *mine = Some(Role::SharedNode(aside));
             Ok(())
         }
@@ -250,23 +252,23 @@ fn not_whole(mine: Option<&Role>) -> Failure {
     }
 }
 
-/// Takes a seat for this thread.
-pub(crate) fn sit() -> Result<()> {
+/// Takes a thread slot for this thread.
+pub(crate) fn attach() -> Result<()> {
     become_what(|| {
-        let seat = seats().pop().ok_or(Failure::NoSeat)?;
-        Ok(Role::NodeThread(seat.take()?))
+        let slot = slots().pop().ok_or(Failure::NoSlot)?;
+        Ok(Role::NodeThread(slot.take()?))
     })
 }
 
-/// Gives this thread's seat back.
-pub(crate) fn rise() -> Result<()> {
+/// Gives this thread's slot back.
+pub(crate) fn detach() -> Result<()> {
     MINE.with_borrow_mut(|mine| match mine {
         Some(Role::NodeThread(_)) => {
             *mine = None;
             Ok(())
         }
         None => Err(Failure::NotJoined),
-        Some(_) => Err(Failure::NoSeat),
+        Some(_) => Err(Failure::NoSlot),
     })
 }
 
@@ -274,7 +276,7 @@ pub(crate) fn rise() -> Result<()> {
 pub(crate) fn unshare() -> Result<()> {
     MINE.with_borrow_mut(|mine| match mine.take() {
         Some(Role::SharedNode(aside)) => {
-            seats().clear();
+            slots().clear();
             match aside.back() {
                 Ok(dsm) => {
                     *mine = Some(Role::Node(dsm));
@@ -282,13 +284,13 @@ pub(crate) fn unshare() -> Result<()> {
                 }
                 Err(aside) => {
                     *mine = Some(Role::SharedNode(aside));
-                    Err(Failure::Seated)
+                    Err(Failure::SlotInUse)
                 }
             }
         }
         other => {
             *mine = other;
-            Err(if mine.is_none() { Failure::NotJoined } else { Failure::NoSeat })
+            Err(if mine.is_none() { Failure::NotJoined } else { Failure::NoSlot })
         }
     })
 }

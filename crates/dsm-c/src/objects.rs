@@ -5,7 +5,7 @@
 use core::ffi::c_long;
 use core::ptr;
 
-use kyocho_dsm::{ConditionId, LockId, Mode, Who};
+use kyocho_dsm::{ConditionId, LockId, Mode, Waiters};
 
 use crate::node::{Failure, Result, or_end, with};
 use crate::program::{barrier, is_shared, new_lock};
@@ -81,7 +81,7 @@ impl Lock {
 
 /// A null pointer was passed.
 fn null() -> Failure {
-    Failure::Invalid("a null pointer in place of an object".to_owned())
+    Failure::Invalid("the pointer to the object is null".to_owned())
 }
 
 /// Reads the value at `place`.
@@ -177,7 +177,7 @@ unsafe extern "C" fn kyocho_dsm_flag_set(place: *mut Flag, value: u32) {
             lock.publish()?;
         }
         if is_shared()? {
-            with(|dsm| Ok(dsm.signal(lock.id()?, CHANGED, Who::All)?))?;
+            with(|dsm| Ok(dsm.signal(lock.id()?, CHANGED, Waiters::All)?))?;
         }
         lock.release()
     });
@@ -192,7 +192,8 @@ unsafe extern "C" fn kyocho_dsm_flag_wait(place: *mut Flag, value: u32) {
         // SAFETY: a word of the flag.
         while unsafe { ptr::read_volatile(set) } != value {
             if !is_shared()? {
-                let alone = "a process waits for a flag before there is another to set it";
+                let alone =
+                    "a process waits for a flag, but no other process exists yet that could set it";
                 return Err(Failure::Invalid(alone.to_owned()));
             }
             with(|dsm| Ok(dsm.wait(lock.id()?, CHANGED)?))?;

@@ -1,9 +1,11 @@
 //! A program in PARMACS macros: its phases and its memory.
 //!
 //! ```text
-//!   node 0   start ─ initialisation ─ first create ═╗ barrier ─ ... ─ work ─ wait_for_end ═╗ barrier ─ results ─ end ═╗ barrier
-//!   node K   start ─ initialisation ─ Kth create ═══╝ ─ its function ─────────────────────╝ ─────────────────────────╝ exit
-//!                    without output                 only writes of node 0 count
+//!   node 0 start ─ initialisation ─ first create ═╗ ─ work ─ wait_for_end ═╗ ─ results ─ end ═╗
+//!   node K start ─ initialisation ─ Kth create ═══╝ ─ its function ────────╝ ─────────────────╝
+//!          without output                     barrier                   barrier            barrier
+//!
+//!   At the first barrier only the writes of node 0 count. Node K ends after the last one.
 //! ```
 //!
 //! The first page of the memory contains how much is allocated. After the first barrier that word
@@ -198,7 +200,7 @@ pub(crate) fn barrier(processes: c_long) -> Result<()> {
         let nodes = dsm.nodes();
         if processes != 0 && processes != c_long::from(nodes) {
             return Err(Failure::Invalid(format!(
-                "a barrier of {processes} processes among {nodes} nodes: start as many nodes as the program has processes"
+                "a barrier for {processes} processes, but {nodes} nodes run: start as many nodes as the program has processes"
             )));
         }
         if nodes > 1 && program.phase != Phase::Working {
@@ -243,7 +245,7 @@ extern "C" fn kyocho_dsm_malloc(bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_create(work: Option<Work>) {
     let mine = or_end(|| {
-        let work = work.ok_or_else(|| Failure::Invalid("CREATE of nothing".to_owned()))?;
+        let work = work.ok_or_else(|| Failure::Invalid("CREATE needs a function".to_owned()))?;
         let is_mine = with_both(Program::create)?;
         Ok(is_mine.then_some(work))
     });

@@ -161,12 +161,12 @@ fn a_c_program_gets_what_the_header_promises() {
 }
 
 #[test]
-fn threads_of_a_node_have_seats() {
+fn threads_of_a_node_have_slots() {
     if !have("cc") {
-        return skip("threads_of_a_node_have_seats", "cc is not installed");
+        return skip("threads_of_a_node_have_slots", "cc is not installed");
     }
-    let prefix = Prefix::new("seats");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/seats.c");
+    let prefix = Prefix::new("slots");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/slots.c");
     let program = prefix.compile(&source, Linkage::Dynamic);
     for nodes in [1, 3] {
         let said = prefix.said(&program, nodes, &[]);
@@ -285,7 +285,7 @@ fn mistakes_of_a_program_in_parmacs_macros_end_it_by_name() {
     for (mistake, nodes, expected) in [
         ("lock", 1, "node 0: the lock was not initialised: use LOCKINIT first"),
         ("memory", 1, "node 0: G_MALLOC of 1099511627776 bytes: "),
-        ("barrier", 2, "a barrier of 5 processes among 2 nodes"),
+        ("barrier", 2, "a barrier for 5 processes, but 2 nodes run"),
         ("unlock", 2, "lock 1 is not held: acquire it first"),
         (
             "many",
@@ -294,7 +294,11 @@ fn mistakes_of_a_program_in_parmacs_macros_end_it_by_name() {
         ),
         ("few", 2, "the program has created 0 processes beside the first, and runs on 2 nodes"),
         ("early", 1, "node 0: the program has not started: use MAIN_INITENV first"),
-        ("flag", 1, "node 0: a process waits for a flag before there is another to set it"),
+        (
+            "flag",
+            1,
+            "node 0: a process waits for a flag, but no other process exists yet that could set it",
+        ),
     ] {
         let (codes, [_, errors]) = prefix.run(&program, nodes, &[mistake]);
         assert!(codes.iter().all(|code| *code == Some(75)), "{mistake}: {codes:?} {errors}");

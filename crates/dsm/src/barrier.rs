@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::address::{LockId, NodeId, PageId};
 use crate::message::{BarrierKind, Message, Move};
 use crate::region::RegionPlan;
-use crate::region::discord::{self, Hindrance};
+use crate::region::mismatch::{self, RegionFailure};
 
 /// What the nodes have sent to the barrier of one epoch.
 #[derive(Debug, Default)]
-pub(crate) struct Gathering {
+pub(crate) struct EpochArrivals {
     arrived: BTreeSet<NodeId>,
     time: u64,
     written: BTreeMap<PageId, Vec<NodeId>>,
@@ -19,13 +19,13 @@ pub(crate) struct Gathering {
     single_read_write: usize,
     /// The region that each node creates at this barrier, and what prevents the node from creating
     /// it.
-    regions: Vec<(NodeId, RegionPlan, Option<Hindrance>)>,
+    regions: Vec<(NodeId, RegionPlan, Option<RegionFailure>)>,
 }
 
-impl Gathering {
+impl EpochArrivals {
     /// Records the region that a node creates at this barrier.
-    pub(crate) fn make(&mut self, from: NodeId, plan: RegionPlan, hindrance: Option<Hindrance>) {
-        self.regions.push((from, plan, hindrance));
+    pub(crate) fn make(&mut self, from: NodeId, plan: RegionPlan, failure: Option<RegionFailure>) {
+        self.regions.push((from, plan, failure));
     }
 
     /// Whether a node creates a region at this barrier.
@@ -52,7 +52,7 @@ impl Gathering {
         if self.arrived.len() < usize::from(nodes) {
             return None;
         }
-        let refuse = discord::find(&self.regions, nodes).map(Message::Refuse);
+        let refuse = mismatch::find(&self.regions, nodes).map(Message::Refuse);
         let go = core::mem::take(self).go(nodes.into());
         Some(refuse.into_iter().chain([go]).collect())
     }

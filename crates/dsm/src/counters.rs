@@ -2,11 +2,12 @@
 //! ([`kyocho_sys::directory`]).
 //!
 //! ```text
-//!   dsm-RUN-RANK:   rank 1                 one figure a line: a name, a number
-//!                   process 4711
-//!                   born 8812345           start time of the process, as the kernel counts; process ids are reused
-//!                   bytes_sent 65697
-//!                   waits_for lock 3       words; only while the program waits
+//!   dsm-RUN-RANK:  rank 1            one figure a line: a name, a number
+//!                  process 4711
+//!                  born 8812345      start time of the process as the kernel counts it, because
+//!                                    process ids are reused
+//!                  bytes_sent 65697
+//!                  waits_for lock 3  words; only while the program waits
 //! ```
 //!
 //! The service thread writes the file twice a second. It writes another file and renames it, so a
@@ -72,7 +73,7 @@ impl Counters {
         let directory = directory::of_user()?;
         let process = std::process::id();
         let born =
-            born(process).ok_or_else(|| io::Error::other("/proc does not tell of this process"))?;
+            born(process).ok_or_else(|| io::Error::other("/proc does not show this process"))?;
         let head = format!("rank {}\nnodes {nodes}\nprocess {process}\nborn {born}\n", me.0);
         let [path, next] = paths(&directory, run, me);
         Ok(Self { path, next, head, due: Instant::now() })
@@ -109,7 +110,7 @@ impl Drop for Counters {
 
 /// The counters of one node.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Counted {
+pub struct NodeCounters {
     /// The name of the run: all nodes that one launcher has started.
     pub run: String,
     /// Its rank.
@@ -124,7 +125,7 @@ pub struct Counted {
     pub figures: BTreeMap<String, u64>,
 }
 
-impl Counted {
+impl NodeCounters {
     /// The figure of this name; 0 if the node has none.
     #[must_use]
     pub fn figure(&self, name: &str) -> u64 {
@@ -136,7 +137,7 @@ impl Counted {
 ///
 /// # Errors
 /// The user's directory cannot be read.
-pub fn of_this_host() -> io::Result<Vec<Counted>> {
+pub fn of_this_host() -> io::Result<Vec<NodeCounters>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory::of_user()?)? {
         let path = entry?.path();
@@ -153,7 +154,7 @@ pub fn of_this_host() -> io::Result<Vec<Counted>> {
 }
 
 /// The counters in a node's file, and the start time of the process.
-fn read(path: &Path) -> Option<(Counted, u64)> {
+fn read(path: &Path) -> Option<(NodeCounters, u64)> {
     let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?;
     let (run, rank) = name.rsplit_once('-').filter(|(run, _)| is_run(run))?;
     let short = fs::symlink_metadata(path)
@@ -171,7 +172,7 @@ fn read(path: &Path) -> Option<(Counted, u64)> {
     let (said, nodes) = (take("rank")?, take("nodes")?.try_into().ok()?);
     let (process, born) = (take("process")?.try_into().ok()?, take("born")?);
     let rank = rank.parse().ok().filter(|rank: &u16| u64::from(*rank) == said)?;
-    Some((Counted { run: run.to_owned(), rank, nodes, process, waits_for, figures }, born))
+    Some((NodeCounters { run: run.to_owned(), rank, nodes, process, waits_for, figures }, born))
 }
 
 /// The start time of a process, in the kernel's ticks since it booted; `None` if there is no such

@@ -6,13 +6,13 @@ use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Message, Move};
 use crate::page::Contents;
-use crate::region::discord::{Discord, Hindrance};
-use crate::region::{Misplaced, RegionPlan};
-use crate::wire::Nonsense;
+use crate::region::mismatch::{RegionFailure, RegionMismatch};
+use crate::region::{PlacementError, RegionPlan};
+use crate::wire::InvalidMessage;
 
 /// How long a thread waits for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitPolicy {
     /// Until it has the lock, or until [`Event::TimeUp`].
     Wait,
     /// Not at all.
@@ -21,7 +21,7 @@ pub enum Patience {
 
 /// Which threads a signal wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum Waiters {
     /// The thread that has waited longest.
     One,
     /// All of them.
@@ -32,7 +32,7 @@ pub enum Who {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// Takes a lock.
-    Acquire(LockId, Mode, Patience),
+    Acquire(LockId, Mode, WaitPolicy),
     /// Releases a lock.
     Release(LockId),
     /// Adds all updates of this epoch that this node knows to a lock that it holds exclusively.
@@ -40,12 +40,12 @@ pub enum Call {
     /// Releases an exclusive lock, waits for a signal, and acquires the lock again.
     WaitOn(LockId, ConditionId),
     /// Signals threads that wait on a condition. The caller need not hold the lock.
-    Signal(LockId, ConditionId, Who),
+    Signal(LockId, ConditionId, Waiters),
     /// Waits for all nodes.
     Barrier(BarrierKind),
     /// Waits for all nodes, each of which creates this region. If one node cannot, no node has it.
     /// The caller has reserved the memory.
-    Region(RegionPlan, Option<Hindrance>),
+    Region(RegionPlan, Option<RegionFailure>),
     /// Moves a lock or a page to another manager at the next barrier.
     Move(Move),
     /// Fetches a page that is absent.
@@ -89,7 +89,7 @@ pub enum Event {
     /// last barrier.
     PeerLeft(NodeId),
     /// A peer has sent bytes that are no valid message for this node.
-    Nonsense(NodeId, Nonsense),
+    InvalidMessage(NodeId, InvalidMessage),
     /// A thread no longer comes to a barrier, because [`crate::Node::lost`] has reported a loss.
     Stranded,
     /// The answer to [`Action::Disown`]: the page is watched again, and had these contents.
@@ -103,8 +103,8 @@ pub enum Action {
     Send(NodeId, u64, Message),
     /// A call of a thread of the program returns.
     Return(ThreadId, Result<Outcome, DsmError>),
-    /// The program sees this page from now on. Before its next call, the runtime passes the program's
-    /// writes to this page to [`crate::Node::write`].
+    /// The program sees this page from now on. Before its next call, the runtime passes the
+    /// program's writes to this page to [`crate::Node::write`].
     Show(PageId, Contents),
     /// The program sees these words from now on (index and value), if it can access the page.
     Update(PageId, Vec<(u32, u32)>),
@@ -155,18 +155,18 @@ impl fmt::Display for Subject {
 /// A violation of the protocol by a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Breach {
+pub enum ProtocolViolation {
     /// It sent bytes that are no valid message, or a message that names something outside of the
     /// layout.
-    Nonsense(Nonsense),
+    InvalidMessage(InvalidMessage),
     /// It sent a message of this name at a time when it could not.
     IllTimed(&'static str),
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for ProtocolViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nonsense(why) => why.fmt(f),
+            Self::InvalidMessage(why) => why.fmt(f),
             Self::IllTimed(message) => write!(f, "it sent {message}, which it could not send then"),
         }
     }
@@ -183,10 +183,10 @@ pub enum DsmError {
     /// The thread already holds the lock.
     AlreadyHeld(LockId),
     /// There can be no such region.
-    Misplaced(RegionPlan, Misplaced),
+    Misplaced(RegionPlan, PlacementError),
     /// The nodes did not create the same region at a barrier. No node has it, and the program can
     /// continue.
-    Discord(Discord),
+    RegionMismatch(RegionMismatch),
     /// A call is outstanding: an earlier call of this thread, or, at a barrier, a call of any
     /// thread.
     CallOutstanding,
@@ -195,7 +195,7 @@ pub enum DsmError {
     /// A node has crossed its last barrier and left, and this needs it.
     PeerLeft(NodeId, Subject),
     /// A node has violated the protocol, and this needs it. All later messages are ignored.
-    PeerBroke(NodeId, Breach, Subject),
+    PeerBroke(NodeId, ProtocolViolation, Subject),
 }
 
 impl fmt::Display for DsmError {
@@ -205,7 +205,7 @@ impl fmt::Display for DsmError {
             Self::NotHeld(LockId(lock)) => write!(f, "lock {lock} is not held: acquire it first"),
             Self::AlreadyHeld(LockId(lock)) => write!(f, "lock {lock} is held already"),
             Self::Misplaced(plan, why) => write!(f, "cannot create {plan}: {why}"),
-            Self::Discord(why) => why.fmt(f),
+            Self::RegionMismatch(why) => why.fmt(f),
             Self::CallOutstanding => write!(f, "a call of this node has not returned"),
             Self::PeerLost(NodeId(node), subject) => {
                 write!(f, "node {node} is dead: {subject} is not available; save and exit")

@@ -34,7 +34,7 @@ use crate::layout::Scheme;
 use crate::transport::{Cluster, Secret, Shared};
 use crate::watch::Detection;
 
-pub(crate) use launcher::{Launcher, News};
+pub(crate) use launcher::{Launcher, LauncherEvent};
 pub use launcher::{end_signal, ended};
 
 /// Names of the environment variables.

@@ -4,16 +4,18 @@
 //! parts:
 //!
 //! ```text
-//!   program ──> runtime ── Call, written words ──> node (pure) ── Send ──> wire ──> transport ══ network
-//!      │           ^  <── Show, Hide, Return ───────                                (Tcp, Shm, Local)
+//!   program ──> runtime ── Call, written words ──> node ── Send ──> wire ──> transport ══ network
+//!      │           ^  <── Show, Hide, Return ──── (pure)                  (Tcp, Shm, Local)
 //!      └─ fault ───┘ watch: which pages may be used, which were written
 //! ```
 //!
 //! The protocol alone, as the simulator runs it:
 //!
 //! ```text
-//!   program ── Call ──>  Node  ── Action::Send ──>  Link  ══ network ══>  Link ── Event::Message ──>  Node
-//!           <─ Return ──  (pure: step(event) -> actions)   (pure: sequence numbers, acks, credit, deadline)
+//!   program ── Call ──> Node ── Action::Send ──> Link ══ network ══> Link ─ Event::Message ─> Node
+//!           <─ Return ─
+//!
+//!   Node is pure: step(event) -> actions. Link is pure: sequence numbers, acks, credit, deadline.
 //! ```
 //!
 //! A [`Node`] is one virtual process of SMS, with its copies of shared pages. It manages some locks
@@ -60,7 +62,9 @@ pub mod wire;
 mod words;
 
 pub use address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
-pub use interface::{Action, Breach, Call, DsmError, Event, Outcome, Patience, Subject, Who};
+pub use interface::{
+    Action, Call, DsmError, Event, Outcome, ProtocolViolation, Subject, WaitPolicy, Waiters,
+};
 pub use layout::{Layout, Scheme};
 pub use link::{Frame, Link, LinkSettings, Lost};
 pub use lock::Mode;
@@ -68,10 +72,10 @@ pub use memory::Absent;
 pub use message::{BarrierKind, Message, Move};
 pub use node::Node;
 pub use page::Contents;
-pub use region::discord::{Discord, Hindrance, Instead};
-pub use region::{Misplaced, PAGES_MAX, Placement, REGIONS_MAX, RegionPlan, Regions};
+pub use region::mismatch::{RegionDifference, RegionFailure, RegionMismatch};
+pub use region::{PAGES_MAX, Placement, PlacementError, REGIONS_MAX, RegionPlan, Regions};
 pub use runtime::{
-    Checked, Dsm, Error, NodeThread, Region, RegionSettings, Seat, Settings, SharedArray,
-    SharedCell, SharedNode, Statistics,
+    CheckedNode, Dsm, Error, NodeThread, Region, RegionSettings, Settings, SharedArray, SharedCell,
+    SharedNode, Statistics, ThreadSlot,
 };
 pub use update::Update;

@@ -51,7 +51,7 @@ pub struct Link<P> {
     confirmed: u64,
     expected: u64,
     early: BTreeMap<u64, P>,
-    heard: u64,
+    last_received: u64,
     spoke: Option<u64>,
     owes_answer: bool,
 }
@@ -66,7 +66,7 @@ impl<P: Clone> Link<P> {
             confirmed: 0,
             expected: 0,
             early: BTreeMap::new(),
-            heard: now,
+            last_received: now,
             spoke: None,
             owes_answer: false,
         }
@@ -82,7 +82,7 @@ impl<P: Clone> Link<P> {
     /// # Errors
     /// [`Lost`].
     pub fn poll(&mut self, now: u64) -> Result<Vec<Frame<P>>, Lost> {
-        if now.saturating_sub(self.heard) > self.settings.deadline {
+        if now.saturating_sub(self.last_received) > self.settings.deadline {
             return Err(Lost);
         }
         let LinkSettings { window, resend_after, .. } = self.settings;
@@ -107,7 +107,7 @@ impl<P: Clone> Link<P> {
 
     /// Accepts a frame. Returns the payloads that are complete, in the order of sending.
     pub fn receive(&mut self, frame: Frame<P>, now: u64) -> Vec<P> {
-        self.heard = now;
+        self.last_received = now;
         // A frame that was not sent cannot be confirmed, whatever the peer claims.
         let sent = self.outgoing.iter().take_while(|(_, sent)| sent.is_some()).count() as u64;
         let confirmed = frame.expects.saturating_sub(self.confirmed).min(sent);

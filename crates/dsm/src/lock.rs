@@ -6,7 +6,7 @@
 //! [`crate::log::History`].
 //!
 //! A non-exclusive lock is a snapshot (Paper 3, §3): it waits for an exclusive holder, and excludes
-//! nobody.
+//! no node.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use crate::update::Update;
 pub enum Mode {
     /// One holder at a time.
     Exclusive,
-    /// A view of what the last exclusive holder has released; excludes nobody.
+    /// A view of what the last exclusive holder has released; excludes no node.
     NonExclusive,
 }
 

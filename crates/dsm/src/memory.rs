@@ -194,15 +194,15 @@ impl Memory {
     /// another lock of the sender, and overwritten since.
     pub(crate) fn receive(&mut self, updates: &[Update]) {
         for (page, of_page) in by_page(updates) {
-            let mut news = Vec::new();
-            self.latest.record_newer(page, of_page, |word, value| news.push((word, value)));
-            let Some(copy) = self.copies.get_mut(page).filter(|_| !news.is_empty()) else {
+            let mut newer = Vec::new();
+            self.latest.record_newer(page, of_page, |word, value| newer.push((word, value)));
+            let Some(copy) = self.copies.get_mut(page).filter(|_| !newer.is_empty()) else {
                 continue;
             };
             let copy = Arc::make_mut(copy);
-            news.iter().for_each(|&(word, value)| copy[word as usize] = value);
+            newer.iter().for_each(|&(word, value)| copy[word as usize] = value);
             match self.changed.entry(page).or_insert(Changed::Words(Vec::new())) {
-                Changed::Words(words) => words.append(&mut news),
+                Changed::Words(words) => words.append(&mut newer),
                 Changed::Whole => {}
             }
         }
@@ -317,7 +317,7 @@ mod tests {
     use crate::interface::Action;
 
     #[test]
-    fn a_page_is_shown_anew_where_its_master_is_another_than_what_is_seen() {
+    fn a_page_is_shown_again_if_its_master_differs_from_the_visible_contents() {
         let pages = || [PageId(0), PageId(1)].into_iter();
         let (mut memory, me) = (Memory::new(2), NodeId(0));
         memory.add(pages().map(|page| (page, me)), me);

@@ -1,21 +1,22 @@
 //! The messages between nodes.
 //!
 //! ```text
-//! lock, log at the manager                      lock, log at the last holder
-//!   A ── Acquire(seen) ──> manager                A ── Acquire ──> manager ── HandOn ──> last holder
-//!   A <── Grant(updates since seen) ── manager    A <───────────── Grant(all updates) ──────┘
-//!   A ── Release(updates) ──> manager             A ── Release ──> manager
+//! lock, log at the manager                     lock, log at the last holder
+//!   A ── Acquire(seen) ──> manager               A ── Acquire ──> manager ─ HandOn ─> last holder
+//!   A <── Grant(updates since seen) ── manager   A <───────────── Grant(all updates) ─────┘
+//!   A ── Release(updates) ──> manager            A ── Release ──> manager
 //!
-//! barrier                                                    page
-//!   all ── Flush(updates) ──> managers of their pages          A ── Fetch ──> manager
-//!   all ── Arrive ──> node 0 ── Go ──> all                     A <── Page ── manager (also unasked, as agreed)
+//! barrier                                        page
+//!   all ── Flush(updates) ──> their managers       A ── Fetch ──> manager
+//!   all ── Arrive ──> node 0 ── Go ──> all         A <── Page ── manager (unasked too, as agreed)
 //!   old manager ── Master ──> new manager of a page
 //!
-//! a region                                                   no region: a node creates another
-//!   all ── Region ─ Arrive ──> node 0 ── Go ──> all            all ── Region ─ Arrive ──> node 0 ── Refuse ─ Go ──> all
+//! a region                                       no region: a node creates another
+//!   all ── Region ─ Arrive ──> node 0              all ── Region ─ Arrive ──> node 0
+//!   node 0 ── Go ──> all                           node 0 ── Refuse ─ Go ──> all
 //!
-//! the last barrier                                           a node needs one that has left
-//!   each node that has crossed it ── Left ──> all              ── Stranded ──> all
+//! the last barrier                               a node needs one that has left
+//!   each node that has crossed it ── Left ──> all  ── Stranded ──> all
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ use crate::encoding;
 use crate::lock::Mode;
 use crate::page::Contents;
 use crate::region::RegionPlan;
-use crate::region::discord::{Discord, Hindrance};
+use crate::region::mismatch::{RegionFailure, RegionMismatch};
 use crate::update::Update;
 
 /// A change of manager at the next barrier.
@@ -175,9 +176,9 @@ pub enum Message {
     Stranded(NodeId),
     /// Sent right before `Arrive`: the sender creates this region at the barrier, or tells what
     /// prevents it.
-    Region(RegionPlan, Option<Hindrance>),
+    Region(RegionPlan, Option<RegionFailure>),
     /// Sent right before `Go`: no node creates a region at this barrier, because the nodes differ.
-    Refuse(Discord),
+    Refuse(RegionMismatch),
 }
 
 /// When the receiver has to process a message.

@@ -20,8 +20,8 @@ mod regions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::{Address, LockId, NodeId, PageId, ThreadId};
-use crate::barrier::Gathering;
-use crate::interface::{Action, Breach, Call, DsmError, Event, Outcome, Subject};
+use crate::barrier::EpochArrivals;
+use crate::interface::{Action, Call, DsmError, Event, Outcome, ProtocolViolation, Subject};
 use crate::layout::Layout;
 use crate::lock::{Lock, Mode};
 use crate::log::{History, Log};
@@ -29,7 +29,7 @@ use crate::memory::{Absent, Memory};
 use crate::message::{BarrierKind, Message, Move};
 use crate::page::Contents;
 use crate::region::RegionPlan;
-use crate::region::discord::Discord;
+use crate::region::mismatch::RegionMismatch;
 use crate::update::Update;
 use early::Early;
 use loss::{End, Loss};
@@ -108,13 +108,13 @@ pub struct Node {
     locks: BTreeMap<LockId, Lock>,
     /// Locks managed here for which requests wait.
     awaited: BTreeSet<LockId>,
-    gathering: Gathering,
+    gathering: EpochArrivals,
     flushed: BTreeMap<NodeId, Vec<Update>>,
     masters: BTreeMap<PageId, Contents>,
     /// A region that this node has created, until the barrier tells whether all nodes have.
     founding: Option<RegionPlan>,
     /// Why no region is created at this barrier.
-    refused: Option<Discord>,
+    refused: Option<RegionMismatch>,
     /// The end of an epoch, after [`Message::Go`]: the updates and masters that must arrive first.
     ending: Option<Ending>,
     /// Messages of the next epoch.
@@ -181,7 +181,7 @@ impl Node {
             moved_locks: BTreeMap::new(),
             locks: BTreeMap::new(),
             awaited: BTreeSet::new(),
-            gathering: Gathering::default(),
+            gathering: EpochArrivals::default(),
             flushed: BTreeMap::new(),
             masters: BTreeMap::new(),
             founding: None,
@@ -311,8 +311,8 @@ impl Node {
             Event::TimeUp(call) => self.time_up(call),
             Event::PeerLost(peer) => self.lose(Loss { peer, end: End::Dead }),
             Event::PeerLeft(peer) => self.said_goodbye(peer),
-            Event::Nonsense(peer, why) => {
-                self.lose(Loss { peer, end: End::Broke(Breach::Nonsense(why)) });
+            Event::InvalidMessage(peer, why) => {
+                self.lose(Loss { peer, end: End::Broke(ProtocolViolation::InvalidMessage(why)) });
             }
             Event::Stranded => self.stranded(),
             Event::Disowned(page, contents) => self.disowned(page, contents),

@@ -10,7 +10,7 @@
 //! A look-up is a binary search among regions, of which there are few. The space between regions
 //! costs nothing.
 
-pub(crate) mod discord;
+pub(crate) mod mismatch;
 
 use core::fmt;
 use core::ops::Range;
@@ -91,7 +91,7 @@ impl fmt::Display for RegionPlan {
 /// Why there can be no such region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Misplaced {
+pub enum PlacementError {
     /// It has no pages.
     Empty,
     /// It ends beyond the shared space of 2^64 bytes.
@@ -102,7 +102,7 @@ pub enum Misplaced {
     TooMany,
 }
 
-impl fmt::Display for Misplaced {
+impl fmt::Display for PlacementError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => write!(f, "it has no pages"),
@@ -196,19 +196,19 @@ impl Regions {
     /// Whether a region can be added.
     ///
     /// # Errors
-    /// [`Misplaced`]: why not.
-    pub fn check(&self, plan: &RegionPlan) -> Result<(), Misplaced> {
+    /// [`PlacementError`]: why not.
+    pub fn check(&self, plan: &RegionPlan) -> Result<(), PlacementError> {
         if plan.pages == 0 {
-            return Err(Misplaced::Empty);
+            return Err(PlacementError::Empty);
         }
-        let numbers = plan.numbers().ok_or(Misplaced::Beyond)?;
+        let numbers = plan.numbers().ok_or(PlacementError::Beyond)?;
         let behind = self.behind(plan.first);
         let before = behind.checked_sub(1).map_or(0, |before| self.regions[before].end());
         let after = self.regions.get(behind).map_or(PAGES_MAX, |after| after.first.0);
         if numbers.start < before || numbers.end > after {
-            return Err(Misplaced::Overlap);
+            return Err(PlacementError::Overlap);
         }
-        if self.regions.len() == REGIONS_MAX { Err(Misplaced::TooMany) } else { Ok(()) }
+        if self.regions.len() == REGIONS_MAX { Err(PlacementError::TooMany) } else { Ok(()) }
     }
 
     /// Adds a region.

@@ -29,8 +29,8 @@ use self::core::{Limit, OtherProcesses, bounds};
 use self::running::Running;
 use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::counters::Counters;
-use crate::interface::{Call, Outcome, Patience, Who};
-use crate::launch::{Environment, Launcher, News, Route};
+use crate::interface::{Call, Outcome, WaitPolicy, Waiters};
+use crate::launch::{Environment, Launcher, LauncherEvent, Route};
 use crate::layout::{Layout, Scheme};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
@@ -43,10 +43,10 @@ use node_threads::handler_stack;
 
 pub use array::SharedArray;
 pub use cell::SharedCell;
-pub use checked::Checked;
+pub use checked::CheckedNode;
 pub use error::Error;
 pub use mappings::{Region, RegionSettings};
-pub use node_threads::{NodeThread, Seat, SharedNode};
+pub use node_threads::{NodeThread, SharedNode, ThreadSlot};
 pub use statistics::Statistics;
 
 /// Address of shared memory in all nodes of a program, so that its addresses mean the same
@@ -159,8 +159,8 @@ impl Dsm {
     /// Converts the node for an interpreter, which never touches shared memory itself: every access
     /// is a call.
     #[must_use]
-    pub fn checked(self) -> Checked {
-        Checked::new(self.running)
+    pub fn checked(self) -> CheckedNode {
+        CheckedNode::new(self.running)
     }
 
     /// This node's rank.
@@ -243,9 +243,9 @@ impl Dsm {
     /// [`DsmError::Misplaced`](crate::DsmError::Misplaced) or
     /// [`DsmError::OutOfRange`](crate::DsmError::OutOfRange): all nodes get the same error, and
     /// nothing has happened. [`Error::Protocol`] with
-    /// [`DsmError::Discord`](crate::DsmError::Discord): a node creates another region or none, or
-    /// its host refuses one, for lack of memory or because [`RegionSettings::here`] is in use. Then
-    /// no node has the region, and the barrier is crossed. Those of [`Self::barrier`].
+    /// [`DsmError::RegionMismatch`](crate::DsmError::Discord): a node creates another region or
+    /// none, or its host refuses one, for lack of memory or because [`RegionSettings::here`] is in
+    /// use. Then no node has the region, and the barrier is crossed. Those of [`Self::barrier`].
     pub fn region(&mut self, settings: RegionSettings) -> Result<Region, Error> {
         self.running.region(ThreadId::FIRST, settings)
     }
@@ -273,13 +273,13 @@ impl Dsm {
     pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [Cell<T>] {
         let address = self.running.mappings.address(array);
         // SAFETY: allocated there (asserted), mapped as long as `self` lives, used by this thread
-        // alone (`Dsm` is not `Send`, and is borrowed while seats exist), and its faults are
+        // alone (`Dsm` is not `Send`, and is borrowed while slots exist), and its faults are
         // handled.
         unsafe { array.cells(address) }
     }
 
     /// Lets `count` threads of this program share its node, in place of this thread, until all
-    /// seats are dropped. They are kernel threads or microprocesses, and take one seat each.
+    /// slots are dropped. They are kernel threads or microprocesses, and take one slot each.
     ///
     /// ```
     /// use kyocho_dsm::{BarrierKind, Dsm, LockId, Mode, Placement, Settings};
@@ -287,9 +287,9 @@ impl Dsm {
     /// let mut dsm = Dsm::join(Settings::default())?;
     /// let counter = dsm.allocate::<u64>(1, Placement::Cyclic)?;
     /// std::thread::scope(|scope| {
-    ///     for seat in dsm.seats(4) {
+    ///     for slot in dsm.thread_slots(4) {
     ///         scope.spawn(move || {
-    ///             let mut member = seat.take()?;
+    ///             let mut member = slot.take()?;
     ///             member.acquire(LockId(0), Mode::Exclusive)?;
     ///             let cell = &member.cells(&counter)[0];
     ///             cell.set(cell.get() + 1);
@@ -306,25 +306,25 @@ impl Dsm {
     /// # Panics
     /// More than 32,767 threads.
     #[must_use]
-    pub fn seats(&mut self, count: u16) -> Vec<Seat<'_>> {
+    pub fn thread_slots(&mut self, count: u16) -> Vec<ThreadSlot<'_>> {
         assert!(count < 1 << 15, "a node has at most 32,767 threads");
-        Seat::all(&self.running, count)
+        ThreadSlot::all(&self.running, count)
     }
 
-    /// The same for threads that outlive the caller's scope, such as those of C. [`SharedNode::back`]
-    /// returns the node to its own thread.
+    /// The same for threads that outlive the caller's scope, such as those of C.
+    /// [`SharedNode::back`] returns the node to its own thread.
     ///
     /// # Panics
     /// More than 32,767 threads.
     #[must_use]
-    pub fn share(self, count: u16) -> (SharedNode, Vec<Seat<'static>>) {
+    pub fn share(self, count: u16) -> (SharedNode, Vec<ThreadSlot<'static>>) {
         assert!(count < 1 << 15, "a node has at most 32,767 threads");
-        let seats = Seat::all(&self.running, count);
-        (SharedNode(self), seats)
+        let slots = ThreadSlot::all(&self.running, count);
+        (SharedNode(self), slots)
     }
 
-    fn has_seats(&self) -> bool {
-        self.running.core.has_seats()
+    fn has_thread_slots(&self) -> bool {
+        self.running.core.has_thread_slots()
     }
 
     lock_calls!();
@@ -396,10 +396,10 @@ impl Dsm {
 
 /// Fails if joining has become pointless.
 fn to_join(launcher: &RefCell<Option<Launcher>>) -> Result<(), JoinError> {
-    match launcher.borrow_mut().as_mut().and_then(Launcher::news) {
+    match launcher.borrow_mut().as_mut().and_then(Launcher::first_event) {
         None => Ok(()),
-        Some(News::Ended(node)) => Err(JoinError::Ended(node, None)),
-        Some(News::Gone) => Err(JoinError::Launcher),
+        Some(LauncherEvent::Ended(node)) => Err(JoinError::Ended(node, None)),
+        Some(LauncherEvent::Gone) => Err(JoinError::Launcher),
     }
 }
 
@@ -409,23 +409,23 @@ fn connect(
     route: Route,
     agreed: [u64; 4],
     limits: TcpSettings,
-    news: &dyn Fn() -> Result<(), JoinError>,
+    check: &dyn Fn() -> Result<(), JoinError>,
 ) -> Result<(Box<dyn Transport>, NodeId, u16), JoinError> {
     match route {
         Route::Alone => Ok((Box::new(Local::mesh(1).remove(0)), NodeId(0), 1)),
         Route::Tcp(mut cluster, listener) => {
             cluster.layout = agreed;
             let tcp = match listener {
-                Some(listener) => Tcp::join_while(&cluster, limits, &listener, news)?,
-                None => Tcp::join_while(&cluster, limits, &cluster.listen()?, news)?,
+                Some(listener) => Tcp::join_while(&cluster, limits, &listener, check)?,
+                None => Tcp::join_while(&cluster, limits, &cluster.listen()?, check)?,
             };
             Ok((Box::new(tcp), cluster.me, cluster.addresses.len() as u16))
         }
         Route::Shm(mut cluster, listener, shared) => {
             cluster.layout = agreed;
             let shm = match listener {
-                Some(listener) => Shm::join_while(&cluster, limits, &listener, shared, news)?,
-                None => Shm::join_while(&cluster, limits, &cluster.listen()?, shared, news)?,
+                Some(listener) => Shm::join_while(&cluster, limits, &listener, shared, check)?,
+                None => Shm::join_while(&cluster, limits, &cluster.listen()?, shared, check)?,
             };
             Ok((Box::new(shm), cluster.me, cluster.addresses.len() as u16))
         }
@@ -458,5 +458,5 @@ fn pages_of(settings: Settings, bytes_max: usize) -> Result<usize, Error> {
 fn last_words(text: &str) {
     // One write, because other nodes may write at the same time. If standard error is closed, the
     // message is lost.
-    let _told = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _written = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }

@@ -54,7 +54,7 @@ pub enum Cause {
     /// program is blocked much earlier.
     Congested,
     /// It violated the protocol.
-    Nonsense,
+    InvalidMessage,
 }
 
 impl fmt::Display for Cause {
@@ -62,8 +62,8 @@ impl fmt::Display for Cause {
         f.write_str(match self {
             Self::Closed => "its connection ended",
             Self::Silent => "it was silent for longer than the deadline",
-            Self::Congested => "it does not accept what it is sent",
-            Self::Nonsense => "it violated the protocol",
+            Self::Congested => "it does not receive its messages fast enough",
+            Self::InvalidMessage => "it violated the protocol",
         })
     }
 }

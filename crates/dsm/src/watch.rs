@@ -255,14 +255,14 @@ impl Watch {
 
     /// Whether the program can access a page.
     #[must_use]
-    pub fn is_shown(&self, page: PageId) -> bool {
-        self.regions[self.place(page)].is_shown(page)
+    pub fn is_visible(&self, page: PageId) -> bool {
+        self.regions[self.place(page)].is_visible(page)
     }
 
     /// Number of pages that the program can access, in all regions.
     #[must_use]
-    pub fn shown(&self) -> usize {
-        self.regions.iter().map(Watched::shown).sum()
+    pub fn visible_count(&self) -> usize {
+        self.regions.iter().map(Watched::visible_count).sum()
     }
 
     fn set(&mut self, mut pages: &[PageId], access: Access) -> Result<(), Errno> {

@@ -21,14 +21,14 @@ const COUNT_MAX: u64 = 1 << 62;
 /// Why bytes are no valid message for this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Nonsense {
+pub enum InvalidMessage {
     /// They do not decode.
     Malformed,
     /// The message names a page, word, lock or node that the layout does not have.
     OutOfRange,
 }
 
-impl fmt::Display for Nonsense {
+impl fmt::Display for InvalidMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Malformed => "it sent bytes that are no message",
@@ -37,7 +37,7 @@ impl fmt::Display for Nonsense {
     }
 }
 
-impl core::error::Error for Nonsense {}
+impl core::error::Error for InvalidMessage {}
 
 /// Encodes a message and its sender's epoch.
 ///
@@ -53,12 +53,12 @@ pub fn encode(epoch: u64, message: &Message) -> Vec<u8> {
 /// The memory used is proportional to the length of `bytes`, whatever they claim.
 ///
 /// # Errors
-/// [`Nonsense`].
-pub fn decode(bytes: &[u8], layout: &Layout) -> Result<(u64, Message), Nonsense> {
+/// [`InvalidMessage`].
+pub fn decode(bytes: &[u8], layout: &Layout) -> Result<(u64, Message), InvalidMessage> {
     let (letter, rest): ((u64, Message), _) =
-        postcard::take_from_bytes(bytes).map_err(|_| Nonsense::Malformed)?;
+        postcard::take_from_bytes(bytes).map_err(|_| InvalidMessage::Malformed)?;
     if !rest.is_empty() {
-        return Err(Nonsense::Malformed);
+        return Err(InvalidMessage::Malformed);
     }
     check(letter.0, &letter.1, layout)?;
     Ok(letter)
@@ -67,10 +67,10 @@ pub fn decode(bytes: &[u8], layout: &Layout) -> Result<(u64, Message), Nonsense>
 /// Checks that the layout has everything that a message names.
 ///
 /// # Errors
-/// [`Nonsense::OutOfRange`].
-pub fn check(epoch: u64, message: &Message, layout: &Layout) -> Result<(), Nonsense> {
+/// [`InvalidMessage::OutOfRange`].
+pub fn check(epoch: u64, message: &Message, layout: &Layout) -> Result<(), InvalidMessage> {
     let known = counted(epoch) && Checker(layout).message(message);
-    if known { Ok(()) } else { Err(Nonsense::OutOfRange) }
+    if known { Ok(()) } else { Err(InvalidMessage::OutOfRange) }
 }
 
 /// Whether a count is plausible.

@@ -116,9 +116,9 @@ fn a_panic_in_the_middle_of_a_step_ends_the_node_for_all() {
             assert!(lost, "{ended:?}");
             return;
         }
-        let mut seats = dsm.seats(3).into_iter();
+        let mut slots = dsm.thread_slots(3).into_iter();
         let (panics, waits, comes) =
-            (seats.next().unwrap(), seats.next().unwrap(), seats.next().unwrap());
+            (slots.next().unwrap(), slots.next().unwrap(), slots.next().unwrap());
         thread::scope(|scope| {
             let waits = scope.spawn(|| {
                 wait_until_held();
@@ -175,7 +175,7 @@ fn a_copy_of_a_process_is_no_node() {
                 dsm.cells(&numbers)[1].set(8);
                 0
             });
-            assert_eq!(written, 128 + libc::SIGSEGV, "a write that nobody would notice");
+            assert_eq!(written, 128 + libc::SIGSEGV, "a write that no node would notice");
             let called = in_copy(|| {
                 i32::from(!matches!(dsm.barrier(BarrierKind::Ordinary), Err(Error::Host(_))))
             });

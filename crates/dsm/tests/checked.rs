@@ -6,8 +6,8 @@ use std::thread;
 use kyocho_dsm::transport::Local;
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::{
-    BarrierKind, Checked, ConditionId, Dsm, DsmError, Error, Layout, LockId, Mode, NodeId, PageId,
-    Patience, Placement, Scheme, SharedArray, Subject, ThreadId, Who,
+    BarrierKind, CheckedNode, ConditionId, Dsm, DsmError, Error, Layout, LockId, Mode, NodeId,
+    PageId, Placement, Scheme, SharedArray, Subject, ThreadId, WaitPolicy, Waiters,
 };
 
 const LOCK: LockId = LockId(1);
@@ -16,7 +16,7 @@ const FIRST: ThreadId = ThreadId::FIRST;
 type Element = [u32; 3];
 
 /// Runs `program` on each of two nodes.
-fn on_nodes(program: impl Fn(Checked) + Sync) {
+fn on_nodes(program: impl Fn(CheckedNode) + Sync) {
     let regions = (0..16).map(|page| NodeId(page % 2)).collect::<Vec<_>>().into();
     let words_a_page = WORDS_A_PAGE as u32;
     let scheme = Scheme::LogAtManager;
@@ -32,11 +32,11 @@ fn on_nodes(program: impl Fn(Checked) + Sync) {
     });
 }
 
-fn acquire(node: &Checked, thread: ThreadId) {
-    assert!(node.acquire(thread, LOCK, Mode::Exclusive, Patience::Wait, &|| false).unwrap());
+fn acquire(node: &CheckedNode, thread: ThreadId) {
+    assert!(node.acquire(thread, LOCK, Mode::Exclusive, WaitPolicy::Wait, &|| false).unwrap());
 }
 
-fn count(node: &Checked, thread: ThreadId, array: &SharedArray<Element>) {
+fn count(node: &CheckedNode, thread: ThreadId, array: &SharedArray<Element>) {
     for _ in 0..50 {
         acquire(node, thread);
         let [low, middle, high] = node.get(thread, array, 341).unwrap();
@@ -78,7 +78,7 @@ fn a_thread_waits_on_a_condition_of_another_node() {
             node.wait(FIRST, LOCK, ConditionId(0), &|| false).unwrap();
         }
         node.release(FIRST, LOCK).unwrap();
-        node.signal(FIRST, LOCK, ConditionId(0), Who::All).unwrap();
+        node.signal(FIRST, LOCK, ConditionId(0), Waiters::All).unwrap();
         node.leave(FIRST).unwrap();
     });
 }
@@ -91,7 +91,7 @@ fn waiting_threads_can_give_up() {
         }
         node.barrier(FIRST, BarrierKind::Ordinary).unwrap();
         if node.rank() == 1 {
-            let has = node.acquire(FIRST, LOCK, Mode::Exclusive, Patience::Wait, &|| true);
+            let has = node.acquire(FIRST, LOCK, Mode::Exclusive, WaitPolicy::Wait, &|| true);
             assert!(!has.unwrap(), "the other has it");
         }
         // A thread that waits on a condition does not hold the lock meanwhile.

@@ -10,7 +10,7 @@ use kyocho_dsm::transport::{Arrival, Cause, Local, Traffic, Transport, Waiter};
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, DsmError, Error, Layout, LockId, Mode, NodeId, Placement,
-    Scheme, Who,
+    Scheme, Waiters,
 };
 
 const NODES: u16 = 3;
@@ -19,22 +19,22 @@ const CONDITION: ConditionId = ConditionId(0);
 
 /// A node's connections, which close before it sends more than `sends_max` messages.
 #[derive(Debug)]
-struct Mortal {
+struct DyingTransport {
     me: u16,
     inner: Local,
     sends: AtomicU64,
     sends_max: u64,
     /// Whether its own program has been told.
-    told: AtomicBool,
+    is_notified: AtomicBool,
 }
 
-impl Mortal {
+impl DyingTransport {
     fn is_dead(&self) -> bool {
         self.sends.load(Ordering::Acquire) > self.sends_max
     }
 }
 
-impl Transport for Mortal {
+impl Transport for DyingTransport {
     fn send(&self, to: NodeId, message: &[u8]) {
         if self.sends.fetch_add(1, Ordering::AcqRel) < self.sends_max {
             self.inner.send(to, message);
@@ -52,7 +52,7 @@ impl Transport for Mortal {
             return self.inner.take();
         }
         // Its own program must end as well: it is told that all others are lost.
-        let peers = if self.told.swap(true, Ordering::AcqRel) { 0..0 } else { 0..NODES };
+        let peers = if self.is_notified.swap(true, Ordering::AcqRel) { 0..0 } else { 0..NODES };
         let lost = |peer| Arrival::Lost(NodeId(peer), Cause::Closed);
         peers.filter(|peer| *peer != self.me).map(lost).collect()
     }
@@ -90,7 +90,7 @@ fn work(dsm: &mut Dsm) -> Result<(), Error> {
             dsm.wait(LOCK, CONDITION)?;
         }
         dsm.release(LOCK)?;
-        dsm.signal(LOCK, CONDITION, Who::All)?;
+        dsm.signal(LOCK, CONDITION, Waiters::All)?;
         dsm.try_acquire(LockId(2), Mode::NonExclusive)?
             .then(|| dsm.release(LockId(2)))
             .transpose()?;
@@ -110,8 +110,8 @@ fn come_to(scheme: Scheme, victim: u16, sends_max: u64) -> (Vec<Result<(), Error
     let was_done = &AtomicBool::new(false);
     let program = move |me: u16, inner: Local| {
         let sends_max = if me == victim { sends_max } else { u64::MAX };
-        let (sends, told) = (AtomicU64::new(0), AtomicBool::new(false));
-        let mortal = Mortal { me, inner, sends, sends_max, told };
+        let (sends, is_notified) = (AtomicU64::new(0), AtomicBool::new(false));
+        let mortal = DyingTransport { me, inner, sends, sends_max, is_notified };
         let detection = Some(Detection::Protect);
         let mut dsm = Dsm::inside(NodeId(me), layout.clone(), detection, Box::new(mortal)).unwrap();
         work(&mut dsm)?;

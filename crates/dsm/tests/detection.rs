@@ -122,7 +122,7 @@ fn each_region_is_watched_as_the_first() {
         assert_eq!(*far.state.fetched.lock().unwrap(), [PageId(FAR + 5), PageId(FAR + 6)]);
         let [at_last, behind] = [last as u64, PAGES as u64];
         assert_eq!(memory.written(), [at_last, behind, FAR + 5]);
-        assert_eq!(memory.watch(|watch| watch.shown()), 4);
+        assert_eq!(memory.watch(|watch| watch.visible_count()), 4);
         // Their numbers are neighbours, their addresses are not.
         let both = [at_last, behind, behind + 1].map(PageId);
         memory.watch(|watch| watch.open(&both).unwrap());
@@ -133,7 +133,7 @@ fn each_region_is_watched_as_the_first() {
         next.write(1, 1, 6);
         assert_eq!(memory.written(), [behind + 1]);
         memory.watch(|watch| watch.hide(&[PageId(FAR + 5)]).unwrap());
-        assert!(memory.watch(|watch| !watch.is_shown(PageId(FAR + 5))));
+        assert!(memory.watch(|watch| !watch.is_visible(PageId(FAR + 5))));
         assert_eq!((memory.read(last, 0), next.read(1, 0)), (4, 5));
         assert_eq!(far.read(5, 0), FAR as u32 + 105, "it is fetched again");
         drop(next);
@@ -221,8 +221,8 @@ fn a_write_in_the_middle_of_a_change_is_reported() {
         for page in 0..PAGES {
             memory.read(page, 0);
         }
-        let mut told = Vec::new();
-        (0..LONG / 2).for_each(|_| told.append(&mut memory.written()));
+        let mut reported = Vec::new();
+        (0..LONG / 2).for_each(|_| reported.append(&mut memory.written()));
         std::thread::scope(|scope| {
             let write = |page| {
                 (0..attempt * 8).for_each(|_| core::hint::spin_loop());
@@ -230,14 +230,14 @@ fn a_write_in_the_middle_of_a_change_is_reported() {
             };
             let writer = scope.spawn(move || (0..PAGES).for_each(write));
             while !writer.is_finished() {
-                told.append(&mut memory.written());
+                reported.append(&mut memory.written());
             }
         });
-        told.append(&mut memory.written());
+        reported.append(&mut memory.written());
         // Some are reported twice, if the question came between the fault and the write.
-        told.sort_unstable();
-        told.dedup();
-        assert_eq!(told, (0..PAGES as u64).collect::<Vec<_>>(), "attempt {attempt}");
+        reported.sort_unstable();
+        reported.dedup();
+        assert_eq!(reported, (0..PAGES as u64).collect::<Vec<_>>(), "attempt {attempt}");
     }
 }
 
@@ -280,7 +280,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Written pages are reported.
-fn told(model: &mut [Option<(bool, bool)>]) {
+fn clear_written(model: &mut [Option<(bool, bool)>]) {
     for state in model.iter_mut().filter(|state| **state == Some((true, true))) {
         *state = Some((true, false));
     }
@@ -329,13 +329,13 @@ proptest! {
                             memory.write(*page, 2, value);
                             prop_assert_eq!(memory.written(), [*page as u64]);
                         }
-                        told(&mut model);
+                        clear_written(&mut model);
                         model[*page] = Some((true, false));
                     }
                     Step::AskForLong => {
                         memory.written();
                         (0..LONG).for_each(|_| assert_eq!(memory.written(), [] as [u64; 0]));
-                        told(&mut model);
+                        clear_written(&mut model);
                     }
                     Step::Ask => {
                         let expected: Vec<u64> = (0..PAGES)
@@ -343,7 +343,7 @@ proptest! {
                             .map(|page| page as u64)
                             .collect();
                         prop_assert_eq!(memory.written(), expected);
-                        told(&mut model);
+                        clear_written(&mut model);
                     }
                 }
             }

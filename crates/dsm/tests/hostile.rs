@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use kyocho_dsm::{
-    Action, Address, BarrierKind, Breach, Call, ConditionId, Discord, DsmError, Event, Hindrance,
-    Instead, Layout, LockId, Message, Mode, Move, Node, NodeId, PageId, Patience, Placement,
-    RegionPlan, Scheme, Subject, ThreadId, Update, Who, wire,
+    Action, Address, BarrierKind, Call, ConditionId, DsmError, Event, Layout, LockId, Message,
+    Mode, Move, Node, NodeId, PageId, Placement, ProtocolViolation, RegionDifference,
+    RegionFailure, RegionMismatch, RegionPlan, Scheme, Subject, ThreadId, Update, WaitPolicy,
+    Waiters, wire,
 };
 use proptest::prelude::*;
 
@@ -16,7 +17,7 @@ const PAGES: u64 = 3;
 const FAR: u64 = 1 << 40;
 const LOCKS: u32 = 3;
 const WORDS: u32 = 4;
-const TAKE: Call = Call::Acquire(LockId(0), Mode::Exclusive, Patience::Wait);
+const TAKE: Call = Call::Acquire(LockId(0), Mode::Exclusive, WaitPolicy::Wait);
 const CROSS: Call = Call::Barrier(BarrierKind::Ordinary);
 
 /// Node `me` of three. Each node manages the page and the lock of its own rank, and node 0 the
@@ -142,14 +143,17 @@ fn an_impossible_message_is_a_violation_and_changes_nothing() {
     for (epoch, message, name) in ill_timed {
         let mut node = node(0, Scheme::LogAtManager);
         let actions = step(&mut node, Event::Message(NodeId(1), epoch, message));
-        let told = |action: &Action| {
+        let is_notice = |action: &Action| {
             matches!(action, Action::Send(NodeId(2), _, Message::Lost(NodeId(1))))
         };
         assert_eq!(actions.len(), 1, "{name}: {actions:?}");
-        assert!(told(&actions[0]), "the third node is told of {name}: {actions:?}");
+        assert!(is_notice(&actions[0]), "the third node is told of {name}: {actions:?}");
         assert_eq!(node.read(update(0).address), Ok(0), "{name}");
-        let error =
-            DsmError::PeerBroke(NodeId(1), Breach::IllTimed(name), Subject::Lock(LockId(0)));
+        let error = DsmError::PeerBroke(
+            NodeId(1),
+            ProtocolViolation::IllTimed(name),
+            Subject::Lock(LockId(0)),
+        );
         assert_eq!(
             step(&mut node, Event::Call(ThreadId::FIRST, TAKE)),
             [Action::Return(ThreadId::FIRST, Err(error))]
@@ -167,7 +171,7 @@ fn a_repeated_message_is_a_violation() {
         step(&mut node, Event::Message(NodeId(1), 0, message.clone()));
         let actions = step(&mut node, Event::Message(NodeId(1), 0, message));
         assert!(matches!(actions[..], [Action::Send(..)]), "{name}: {actions:?}");
-        let breach = Breach::IllTimed(name);
+        let breach = ProtocolViolation::IllTimed(name);
         let error = DsmError::PeerBroke(NodeId(1), breach, Subject::Barrier);
         assert_eq!(
             step(&mut node, Event::Call(ThreadId::FIRST, CROSS)),
@@ -182,7 +186,7 @@ fn waiting_calls_fail_on_a_violation() {
     step(&mut node, Event::Message(NodeId(2), 0, acquire(0)));
     step(&mut node, Event::Call(ThreadId::FIRST, TAKE));
     let actions = step(&mut node, Event::Message(NodeId(1), 0, release(0)));
-    let breach = Breach::IllTimed("Release");
+    let breach = ProtocolViolation::IllTimed("Release");
     let error = DsmError::PeerBroke(NodeId(1), breach, Subject::Lock(LockId(0)));
     assert!(actions.contains(&Action::Return(ThreadId::FIRST, Err(error))), "{actions:?}");
 }
@@ -200,8 +204,11 @@ fn a_lock_manager_accepts_grants_from_no_other_node() {
             step(&mut node, Event::Call(ThreadId::FIRST, TAKE));
             step(&mut node, Event::Call(ThreadId::FIRST, Call::WaitOn(LockId(0), ConditionId(0))));
             let actions = step(&mut node, Event::Message(NodeId(1), 0, message));
-            let error =
-                DsmError::PeerBroke(NodeId(1), Breach::IllTimed(name), Subject::Lock(LockId(0)));
+            let error = DsmError::PeerBroke(
+                NodeId(1),
+                ProtocolViolation::IllTimed(name),
+                Subject::Lock(LockId(0)),
+            );
             assert!(
                 actions.contains(&Action::Return(ThreadId::FIRST, Err(error))),
                 "{scheme:?}: {actions:?}"
@@ -247,7 +254,7 @@ fn what_one_peer_sends_too_early_leaves_room_for_another() {
 
 /// The actions of node `me`, whose program waits at a barrier, when this message arrives from a
 /// peer.
-fn told_at_barrier(me: u16, from: u16, message: Message) -> Vec<Action> {
+fn actions_at_barrier(me: u16, from: u16, message: Message) -> Vec<Action> {
     let mut node = node(me, Scheme::LogAtManager);
     step(&mut node, Event::Call(ThreadId::FIRST, CROSS));
     step(&mut node, Event::Message(NodeId(from), 0, message))
@@ -256,7 +263,7 @@ fn told_at_barrier(me: u16, from: u16, message: Message) -> Vec<Action> {
 #[test]
 fn a_lock_that_a_peer_cannot_hold_at_a_barrier_is_a_breach_of_that_peer() {
     let cases = [
-        // Lock 0, which node 0 has granted to nobody.
+        // Lock 0, which node 0 has not granted.
         (0, 1, arrive_holding(vec![LockId(0)]), 1, "Arrive"),
         (0, 1, arrive_holding(vec![LockId(1), LockId(1)]), 1, "Arrive"),
         // Node 0 forwards the claim of node 2 about lock 1, which node 1 has granted to no node.
@@ -265,11 +272,11 @@ fn a_lock_that_a_peer_cannot_hold_at_a_barrier_is_a_breach_of_that_peer() {
         (1, 0, go_holding(vec![(LockId(0), NodeId(1))]), 0, "Go"),
     ];
     for (me, from, message, broke, name) in cases {
-        let breach = Breach::IllTimed(name);
+        let breach = ProtocolViolation::IllTimed(name);
         let error = DsmError::PeerBroke(NodeId(broke), breach, Subject::Barrier);
-        let told = told_at_barrier(me, from, message.clone());
+        let actions = actions_at_barrier(me, from, message.clone());
         let returned = Action::Return(ThreadId::FIRST, Err(error));
-        assert!(told.contains(&returned), "{message:?}: {told:?}");
+        assert!(actions.contains(&returned), "{message:?}: {actions:?}");
     }
 }
 
@@ -277,24 +284,24 @@ fn a_lock_that_a_peer_cannot_hold_at_a_barrier_is_a_breach_of_that_peer() {
 fn a_region_that_this_node_cannot_make_is_refused_before_the_barrier_ends() {
     let mut node = node(1, Scheme::LogAtManager);
     let plan = RegionPlan { first: PageId(FAR), pages: 1, placement: Placement::Cyclic };
-    let make = Call::Region(plan, Some(Hindrance::Threads));
+    let make = Call::Region(plan, Some(RegionFailure::Threads));
     step(&mut node, Event::Call(ThreadId::FIRST, make));
-    let told = step(&mut node, Event::Message(NodeId(0), 0, go(Vec::new())));
-    let breach = Breach::IllTimed("Go");
+    let actions = step(&mut node, Event::Message(NodeId(0), 0, go(Vec::new())));
+    let breach = ProtocolViolation::IllTimed("Go");
     let error = DsmError::PeerBroke(NodeId(0), breach, Subject::Barrier);
-    assert!(told.contains(&Action::Return(ThreadId::FIRST, Err(error))), "{told:?}");
+    assert!(actions.contains(&Action::Return(ThreadId::FIRST, Err(error))), "{actions:?}");
 }
 
 #[test]
 fn a_lock_that_this_node_holds_is_not_forgotten_at_a_barrier() {
     let mut node = node(1, Scheme::LogAtManager);
-    let take = Call::Acquire(LockId(1), Mode::Exclusive, Patience::Wait);
+    let take = Call::Acquire(LockId(1), Mode::Exclusive, WaitPolicy::Wait);
     step(&mut node, Event::Call(ThreadId::FIRST, take));
     step(&mut node, Event::Call(ThreadId::FIRST, CROSS));
-    let told = step(&mut node, Event::Message(NodeId(0), 0, go(Vec::new())));
-    let breach = Breach::IllTimed("Go");
+    let actions = step(&mut node, Event::Message(NodeId(0), 0, go(Vec::new())));
+    let breach = ProtocolViolation::IllTimed("Go");
     let error = DsmError::PeerBroke(NodeId(0), breach, Subject::Barrier);
-    assert!(told.contains(&Action::Return(ThreadId::FIRST, Err(error))), "{told:?}");
+    assert!(actions.contains(&Action::Return(ThreadId::FIRST, Err(error))), "{actions:?}");
 }
 
 #[test]
@@ -423,7 +430,12 @@ fn message() -> impl Strategy<Value = Message> {
         peer().prop_map(Message::Stranded),
         plan().prop_map(|plan| Message::Region(plan, None)),
         (plan(), peer(), peer()).prop_map(|(plan, by, other)| {
-            Message::Refuse(Discord { plan, by, other, instead: Instead::Nothing })
+            Message::Refuse(RegionMismatch {
+                plan,
+                by,
+                other,
+                difference: RegionDifference::Nothing,
+            })
         }),
         Just(Message::Left),
     ]
@@ -431,11 +443,11 @@ fn message() -> impl Strategy<Value = Message> {
 
 fn call() -> impl Strategy<Value = Call> {
     prop_oneof![
-        (lock(), mode()).prop_map(|(lock, mode)| Call::Acquire(lock, mode, Patience::Wait)),
+        (lock(), mode()).prop_map(|(lock, mode)| Call::Acquire(lock, mode, WaitPolicy::Wait)),
         lock().prop_map(Call::Release),
         lock().prop_map(|lock| Call::WaitOn(lock, ConditionId(0))),
         lock().prop_map(Call::Publish),
-        lock().prop_map(|lock| Call::Signal(lock, ConditionId(0), Who::All)),
+        lock().prop_map(|lock| Call::Signal(lock, ConditionId(0), Waiters::All)),
         kind().prop_map(Call::Barrier),
         plan().prop_map(|plan| Call::Region(plan, None)),
         page().prop_map(Call::Fetch),
@@ -461,7 +473,7 @@ proptest! {
             let (from, epoch) = (NodeId((me + from) % NODES), node.epoch() + ahead);
             let event = match wire::check(epoch, &message, node.layout()) {
                 Ok(()) => Event::Message(from, epoch, message),
-                Err(why) => Event::Nonsense(from, why),
+                Err(why) => Event::InvalidMessage(from, why),
             };
             step(&mut node, event);
         }

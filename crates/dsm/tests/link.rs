@@ -8,17 +8,17 @@ const SETTINGS: LinkSettings = LinkSettings { window: 4, resend_after: 5, deadli
 
 /// What the network does with a frame.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum Delivery {
     Lost,
     /// Delivered after so many ticks, and once more after the others.
     Delivered(u64, Option<u64>),
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn fate() -> impl Strategy<Value = Delivery> {
     let again = proptest::option::of(0..30_u64);
     prop_oneof![
-        Just(Fate::Lost),
-        (0..20_u64, again).prop_map(|(after, again)| Fate::Delivered(after, again))
+        Just(Delivery::Lost),
+        (0..20_u64, again).prop_map(|(after, again)| Delivery::Delivered(after, again))
     ]
 }
 
@@ -29,8 +29,8 @@ struct Network {
 }
 
 impl Network {
-    fn put(&mut self, now: u64, frame: &Frame<u32>, fate: Fate) {
-        if let Fate::Delivered(after, again) = fate {
+    fn put(&mut self, now: u64, frame: &Frame<u32>, fate: Delivery) {
+        if let Delivery::Delivered(after, again) = fate {
             let delays = [Some(after), again];
             self.flying
                 .extend(delays.into_iter().flatten().map(|delay| (now + delay, frame.clone())));
@@ -52,7 +52,7 @@ proptest! {
         let (mut here, mut there) = (Link::new(SETTINGS, 0), Link::new(SETTINGS, 0));
         (0..count).for_each(|payload| here.send(payload));
         // From here on the network is reliable.
-        let mut fates = fates.into_iter().chain(core::iter::repeat(Fate::Delivered(0, None)));
+        let mut fates = fates.into_iter().chain(core::iter::repeat(Delivery::Delivered(0, None)));
         let (mut forth, mut back) = (Network::default(), Network::default());
         let mut arrived = Vec::new();
         for now in 1..900 {

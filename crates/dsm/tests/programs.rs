@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, DsmError, Error, LockId, Mode, NodeId, PageId, Placement,
-    Scheme, Settings, Subject, Who,
+    Scheme, Settings, Subject, Waiters,
 };
 use kyocho_sys::memory::PAGE_BYTES;
 
@@ -164,7 +164,7 @@ fn snapshots_conditions_tries_and_moves_work_on_pages() {
             dsm.acquire(LOCK, Mode::Exclusive).unwrap();
             dsm.cells(&flag)[0].set(9);
             dsm.release(LOCK).unwrap();
-            dsm.signal(LOCK, ConditionId(0), Who::All).unwrap();
+            dsm.signal(LOCK, ConditionId(0), Waiters::All).unwrap();
         }
         dsm.acquire(LOCK, Mode::NonExclusive).unwrap();
         let seen = dsm.cells(&flag)[0].get();

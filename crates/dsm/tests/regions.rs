@@ -7,8 +7,9 @@ use std::panic::catch_unwind;
 
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::{
-    BarrierKind, Dsm, DsmError, Error, Hindrance, Instead, LockId, Misplaced, Mode, NodeId,
-    NodeThread, PageId, Placement, REGIONS_MAX, RegionSettings, Scheme, SharedArray,
+    BarrierKind, Dsm, DsmError, Error, LockId, Mode, NodeId, NodeThread, PageId, Placement,
+    PlacementError, REGIONS_MAX, RegionDifference, RegionFailure, RegionSettings, Scheme,
+    SharedArray,
 };
 use kyocho_sys::memory::PAGE_BYTES;
 
@@ -90,11 +91,11 @@ fn an_impossible_region_is_named_on_all_nodes_and_the_program_continues() {
         };
         let first = dsm.first_region();
         let end = first.address() + first.bytes() as u64;
-        misplaced(dsm.region(at(end - 4096, 2)).unwrap_err(), Misplaced::Overlap);
-        misplaced(dsm.region(at(APART, 0)).unwrap_err(), Misplaced::Empty);
-        misplaced(dsm.region(at(u64::MAX - 4095, 2)).unwrap_err(), Misplaced::Beyond);
-        misplaced(dsm.region(RegionSettings::of(usize::MAX)).unwrap_err(), Misplaced::Beyond);
-        let odd = "a region at 0x200000000001: its address must be a multiple of 4096";
+        misplaced(dsm.region(at(end - 4096, 2)).unwrap_err(), PlacementError::Overlap);
+        misplaced(dsm.region(at(APART, 0)).unwrap_err(), PlacementError::Empty);
+        misplaced(dsm.region(at(u64::MAX - 4095, 2)).unwrap_err(), PlacementError::Beyond);
+        misplaced(dsm.region(RegionSettings::of(usize::MAX)).unwrap_err(), PlacementError::Beyond);
+        let odd = "the address of a region must be a multiple of 4096, and 0x200000000001 is not";
         assert_eq!(said(dsm.region(at(APART + 1, 1))), odd);
         let nowhere = RegionSettings { placement: Placement::On(NodeId(3)), ..at(APART, 1) };
         assert_eq!(said(dsm.region(nowhere)), "node 3 is outside of the layout");
@@ -113,9 +114,12 @@ fn an_impossible_region_is_named_on_all_nodes_and_the_program_continues() {
         // Nodes that ask for different regions.
         let pages = if dsm.rank() == 2 { 5 } else { 4 };
         match dsm.region(at(APART, pages)).unwrap_err() {
-            Error::Protocol(DsmError::Discord(why)) => {
+            Error::Protocol(DsmError::RegionMismatch(why)) => {
                 assert_eq!((why.by, why.other), (NodeId(0), NodeId(2)));
-                assert!(matches!(why.instead, Instead::Other(other) if other.pages == 5), "{why}");
+                assert!(
+                    matches!(why.difference, RegionDifference::Other(other) if other.pages == 5),
+                    "{why}"
+                );
             }
             other => panic!("{other}"),
         }
@@ -178,9 +182,9 @@ fn as_many_regions_as_promised_are_shared() {
 /// Runs `work` on three threads of this node.
 fn on_threads(dsm: &mut Dsm, work: impl Fn(NodeThread<'_>) + Sync) {
     std::thread::scope(|scope| {
-        for seat in dsm.seats(3) {
+        for slot in dsm.thread_slots(3) {
             let work = &work;
-            scope.spawn(move || work(seat.take().unwrap()));
+            scope.spawn(move || work(slot.take().unwrap()));
         }
     });
 }
@@ -195,9 +199,9 @@ fn make_together(mut member: NodeThread<'_>) {
         false => member.region(at(APART, 6)).unwrap_err(),
     };
     for error in [other, none] {
-        let Error::Protocol(DsmError::Discord(why)) = error else { panic!("{error}") };
-        let differ = why.instead == Instead::Hindered(Hindrance::Threads);
-        let other = matches!(why.instead, Instead::Other(_));
+        let Error::Protocol(DsmError::RegionMismatch(why)) = error else { panic!("{error}") };
+        let differ = why.difference == RegionDifference::Failed(RegionFailure::Threads);
+        let other = matches!(why.difference, RegionDifference::Other(_));
         assert!(why.other == NodeId(1) && (differ || other), "{why}");
     }
     let region = member.region(at(APART, 6)).unwrap();

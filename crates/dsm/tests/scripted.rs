@@ -11,8 +11,8 @@ use kyocho_dsm::transport::{Arrival, Local, Traffic, Transport, Waiter};
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::wire;
 use kyocho_dsm::{
-    BarrierKind, Breach, Dsm, DsmError, Error, Layout, LockId, Message, Mode, NodeId, PageId,
-    Placement, Scheme, SharedArray, Subject, ThreadId,
+    BarrierKind, Dsm, DsmError, Error, Layout, LockId, Message, Mode, NodeId, PageId, Placement,
+    ProtocolViolation, Scheme, SharedArray, Subject, ThreadId,
 };
 
 #[path = "support/permitted.rs"]
@@ -146,9 +146,9 @@ fn a_page_asked_for_before_its_writer_has_crossed_the_barrier_is_watched_again()
 
 /// A network that records whether its node hurries.
 #[derive(Debug)]
-struct Noting(Local, Sender<bool>);
+struct RecordingNetwork(Local, Sender<bool>);
 
-impl Transport for Noting {
+impl Transport for RecordingNetwork {
     fn send(&self, to: NodeId, message: &[u8]) {
         self.0.send(to, message);
     }
@@ -212,10 +212,15 @@ fn a_node_hurries_while_its_locks_are_waited_for() {
         peer.cross(BarrierKind::Ordinary);
         peer.network.leave();
     };
-    beside_over(|network| Box::new(Noting(network, noted)), Detection::Protect, program, peer);
+    beside_over(
+        |network| Box::new(RecordingNetwork(network, noted)),
+        Detection::Protect,
+        program,
+        peer,
+    );
 }
 
-fn broke(error: &Error) -> Option<(NodeId, Breach, Subject)> {
+fn broke(error: &Error) -> Option<(NodeId, ProtocolViolation, Subject)> {
     match error {
         Error::Protocol(DsmError::PeerBroke(node, breach, subject)) => {
             Some((*node, *breach, *subject))
@@ -231,9 +236,9 @@ type Break = fn(&Peer);
 fn a_peer_that_breaks_the_protocol_is_named_and_what_is_here_can_be_saved() {
     let nonsense = |peer: &Peer| peer.network.send(NodeId(0), &[0xFF; 40]);
     let ill_timed = |peer: &Peer| peer.send(peer.epoch, &Message::Busy(LockId(3), ThreadId::FIRST));
-    let breaches: [(Break, Breach); 2] = [
-        (nonsense, Breach::Nonsense(wire::Nonsense::Malformed)),
-        (ill_timed, Breach::IllTimed("Busy")),
+    let breaches: [(Break, ProtocolViolation); 2] = [
+        (nonsense, ProtocolViolation::InvalidMessage(wire::InvalidMessage::Malformed)),
+        (ill_timed, ProtocolViolation::IllTimed("Busy")),
     ];
     for (break_it, breach) in breaches {
         let program = |mut dsm: Dsm, array: SharedArray<u32>| {

@@ -12,7 +12,7 @@ use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::wire;
 use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, DsmError, Error, Layout, LockId, Message, Mode, NodeId,
-    NodeThread, PageId, Placement, Scheme, SharedArray, Subject, Who,
+    NodeThread, PageId, Placement, Scheme, SharedArray, Subject, Waiters,
 };
 use kyocho_microprocess as microprocess;
 
@@ -51,9 +51,9 @@ fn on_nodes<T: Send>(
 /// Runs `work` on three threads of this node.
 fn on_threads(dsm: &mut Dsm, work: impl Fn(NodeThread<'_>) + Sync) {
     thread::scope(|scope| {
-        for seat in dsm.seats(THREADS) {
+        for slot in dsm.thread_slots(THREADS) {
             let work = &work;
-            scope.spawn(move || work(seat.take().unwrap()));
+            scope.spawn(move || work(slot.take().unwrap()));
         }
     });
 }
@@ -168,7 +168,7 @@ fn raise_and_wait(mut member: NodeThread<'_>, flags: &SharedArray<u32>) {
     if member.number() == 0 {
         member.cells(flags)[mine].set(1);
         member.release(LOCK).unwrap();
-        return member.signal(LOCK, ConditionId(0), Who::All).unwrap();
+        return member.signal(LOCK, ConditionId(0), Waiters::All).unwrap();
     }
     while member.cells(flags)[mine].get() == 0 {
         member.wait(LOCK, ConditionId(0)).unwrap();
@@ -267,7 +267,7 @@ fn read_and_go_on(mut dsm: Dsm, goes_on: &AtomicU32) -> (u32, u32) {
     // The peer wrote to page 1 in the epoch that ends here.
     let array = &dsm.allocate(2 * WORDS_A_PAGE, Placement::Cyclic).unwrap();
     microprocess::scope(|scope| {
-        let [reader, other] = dsm.seats(2).try_into().unwrap();
+        let [reader, other] = dsm.thread_slots(2).try_into().unwrap();
         scope.spawn(move || {
             while goes_on.fetch_add(1, Ordering::AcqRel) < 2000 {
                 microprocess::yield_now();

@@ -159,7 +159,7 @@ fn a_node_that_leaves_is_not_lost_and_its_messages_arrive_first() {
         let arrivals = receive(&*mesh[0], 2);
         let said = Arrival::Message(NodeId(1), b"last words".to_vec());
         assert_eq!(arrivals, [said, Arrival::Left(NodeId(1))]);
-        mesh[0].send(NodeId(1), b"nobody hears");
+        mesh[0].send(NodeId(1), b"to no node");
     }
 }
 
@@ -345,7 +345,11 @@ fn a_peer_that_sends_nonsense_is_lost() {
     {
         let (node, mut peer) = bare_peer();
         peer.write_all(nonsense).unwrap();
-        assert_eq!(receive(&node, 1), [Arrival::Lost(NodeId(1), Cause::Nonsense)], "{nonsense:?}");
+        assert_eq!(
+            receive(&node, 1),
+            [Arrival::Lost(NodeId(1), Cause::InvalidMessage)],
+            "{nonsense:?}"
+        );
     }
 }
 
@@ -391,13 +395,14 @@ fn the_second_node_of_a_rank_is_named_on_both_sides() {
         let first = first.join().unwrap();
         assert!(matches!(first, Err(JoinError::DuplicateRank(NodeId(1)))), "{first:?}");
         let twins: Vec<_> = twins.into_iter().map(|twin| twin.join().unwrap()).collect();
-        let told = |twin: &&Joined| matches!(twin, Err(JoinError::DuplicateRank(NodeId(0))));
-        assert_eq!(twins.iter().filter(told).count(), 1, "{twins:?}");
+        let is_duplicate =
+            |twin: &&Joined| matches!(twin, Err(JoinError::DuplicateRank(NodeId(0))));
+        assert_eq!(twins.iter().filter(is_duplicate).count(), 1, "{twins:?}");
     });
 }
 
 #[test]
-fn a_node_without_the_secret_is_told_and_keeps_no_node_out() {
+fn a_node_without_the_secret_is_refused_with_the_reason_and_keeps_no_node_out() {
     let (listeners, addresses) = listeners(2);
     let places = clusters(&addresses);
     let ignorant = Cluster { secret: Secret::random().unwrap(), ..places[1].clone() };

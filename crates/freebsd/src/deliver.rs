@@ -221,7 +221,7 @@ pub(crate) fn deliver(signal: u32, info: &Info, context: &mut Context) {
     }
     signals::note_call(ours, &action);
     let info = translate(info);
-    let mut shown = FreeBsdContext {
+    let mut frame = FreeBsdContext {
         mask: signals::set_from_host(context.mask),
         machine: Machine::new(&context.registers),
         link: 0,
@@ -233,9 +233,9 @@ pub(crate) fn deliver(signal: u32, info: &Info, context: &mut Context) {
     // SAFETY: the program says that a handler is at this address.
     let handler: extern "C" fn(u32, *const FreeBsdInfo, *mut FreeBsdContext) =
         unsafe { core::mem::transmute(handler) };
-    handler(ours, &raw const info, &raw mut shown);
-    context.mask = signals::set_to_host(shown.mask);
-    shown.machine.restore(&mut context.registers);
+    handler(ours, &raw const info, &raw mut frame);
+    context.mask = signals::set_to_host(frame.mask);
+    frame.machine.restore(&mut context.registers);
 }
 
 /// Ends the process by `signal`, which only this library handled. It arrives when the frame is
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_says_where_and_a_child_who() {
+    fn a_fault_carries_its_address_and_a_child_its_number() {
         let mut info = Info { signal: 11, code: 1, ..Info::NONE };
         info.rest[0] = 0x1234;
         let fault = translate(&info);

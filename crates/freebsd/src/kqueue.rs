@@ -19,7 +19,7 @@ mod timers;
 use crate::errno::Errno;
 use crate::host::{Answer, address, address_of, number, pass};
 use crate::user::{self, plain};
-use notes::{Filter, Note, Queue, State};
+use notes::{Filter, Knote, Queue, State};
 use timers::TIMERS;
 
 /// FreeBSD's `struct kevent`.
@@ -122,14 +122,14 @@ pub(crate) fn close(file: u64) -> Answer {
 }
 
 /// The place for events that are reported, and how many were.
-struct Told {
+struct EventBuffer {
     layout: Layout,
     place: u64,
     room: u64,
     count: u64,
 }
 
-impl Told {
+impl EventBuffer {
     fn has_room(&self) -> bool {
         self.count < self.room
     }
@@ -202,7 +202,7 @@ fn count(word: u64) -> u64 {
 pub(crate) fn wait(layout: Layout, words: &[u64; 6]) -> Answer {
     let [file, changes, changes_count, events, room, limit] = *words;
     let queue = Queue::find(file as i32).ok_or(Errno::BADF)?;
-    let mut told = Told { layout, place: events, room: count(room), count: 0 };
+    let mut buffer = EventBuffer { layout, place: events, room: count(room), count: 0 };
     for index in 0..count(changes_count) {
         let change = layout.read(changes, index)?;
         let made = queue.apply(file, &change);
@@ -211,14 +211,14 @@ pub(crate) fn wait(layout: Layout, words: &[u64; 6]) -> Answer {
         }
         let error = made.err().map_or(0, Errno::freebsd);
         let report = Event::new(change.ident, change.filter(), ERROR, error, change.user);
-        if !told.put(&report)? {
+        if !buffer.put(&report)? {
             made?;
         }
     }
-    if told.count == 0 && told.room > 0 {
-        queue.gather(file, limit, &mut told)?;
+    if buffer.count == 0 && buffer.room > 0 {
+        queue.gather(file, limit, &mut buffer)?;
     }
-    Ok(told.count)
+    Ok(buffer.count)
 }
 
 impl Queue {
@@ -254,7 +254,7 @@ impl Queue {
     }
 
     /// Registers with the host what the program wants of a descriptor now.
-    fn register(&self, file: u64, descriptor: i32, note: &Note) -> Result<(), Errno> {
+    fn register(&self, file: u64, descriptor: i32, note: &Knote) -> Result<(), Errno> {
         let wanted = note.wanted();
         let event: HostEvent = [wanted, descriptor as u32, 0];
         let operation = if note.is_forgotten() { host::REMOVE } else { host::CHANGE };
@@ -276,38 +276,45 @@ impl Queue {
     }
 
     /// Waits for events and reports them.
-    fn gather(&self, file: u64, limit: u64, told: &mut Told) -> Result<(), Errno> {
+    fn gather(&self, file: u64, limit: u64, buffer: &mut EventBuffer) -> Result<(), Errno> {
         // A descriptor may be ready for reading and writing, which are two events.
-        let most = (told.room as usize / 2).clamp(1, EVENTS_MAX);
+        let most = (buffer.room as usize / 2).clamp(1, EVENTS_MAX);
         loop {
             let mut ready = [[0_u32; 3]; EVENTS_MAX];
             let words = [file, address(&mut ready), most as u64, limit];
             let count = pass(number::EPOLL_PWAIT2, &words)? as usize;
             for event in &ready[..count.min(most)] {
-                self.tell(file, event, told)?;
+                self.report(file, event, buffer)?;
             }
             // Events that another thread took, or that are no longer wanted, do not count. A call
             // with a time limit is not kept beyond it.
-            if told.count > 0 || limit != 0 {
+            if buffer.count > 0 || limit != 0 {
                 return Ok(());
             }
         }
     }
 
-    fn tell(&self, file: u64, &[bits, word, _]: &HostEvent, told: &mut Told) -> Result<(), Errno> {
+    fn report(
+        &self,
+        file: u64,
+        &[bits, word, _]: &HostEvent,
+        buffer: &mut EventBuffer,
+    ) -> Result<(), Errno> {
         match word {
-            BELL => self.hear_bell(told),
-            place if place & TIMERS != 0 => self.tell_timer(file, (place & !TIMERS) as usize, told),
-            descriptor => self.tell_descriptor(file, descriptor as i32, bits, told),
+            BELL => self.report_user_events(buffer),
+            place if place & TIMERS != 0 => {
+                self.report_timer(file, (place & !TIMERS) as usize, buffer)
+            }
+            descriptor => self.report_descriptor(file, descriptor as i32, bits, buffer),
         }
     }
 
-    fn tell_descriptor(
+    fn report_descriptor(
         &self,
         file: u64,
         descriptor: i32,
         bits: u32,
-        told: &mut Told,
+        buffer: &mut EventBuffer,
     ) -> Result<(), Errno> {
         let note = self.note(descriptor)?;
         let sides = [
@@ -326,16 +333,16 @@ impl Queue {
                 host::FAILED | host::HUNG_UP
             };
             let end = if bits & ends != 0 { END } else { 0 };
-            let flags = filter.state().told_flags() | end;
+            let flags = filter.state().registered_flags() | end;
             let data = if side == READ { waiting_bytes(descriptor) } else { 1 };
             let event = Event::new(descriptor as u64, side, flags, data, filter.user());
             // If there is no room, the host must report it again.
-            again |= !told.put(&event)? || filter.after_telling();
+            again |= !buffer.put(&event)? || filter.after_reporting();
         }
         if again { self.register(file, descriptor, note) } else { Ok(()) }
     }
 
-    fn hear_bell(&self, told: &mut Told) -> Result<(), Errno> {
+    fn report_user_events(&self, buffer: &mut EventBuffer) -> Result<(), Errno> {
         self.silence();
         let mut left = false;
         for note in self.user_notes() {
@@ -343,9 +350,10 @@ impl Queue {
             if !state.is_active() || !note.was_triggered(state.is_cleared()) {
                 continue;
             }
-            let event = Event::new(note.ident(), USER, state.told_flags(), 0, note.filter.user());
-            if told.put(&event)? {
-                note.filter.after_telling();
+            let event =
+                Event::new(note.ident(), USER, state.registered_flags(), 0, note.filter.user());
+            if buffer.put(&event)? {
+                note.filter.after_reporting();
                 left |= !state.is_cleared();
             } else {
                 note.trigger();
@@ -381,8 +389,8 @@ impl Filter {
         Ok(())
     }
 
-    /// Updates a filter whose event was reported. Returns whether the host must be told.
-    fn after_telling(&self) -> bool {
+    /// Updates a filter whose event was reported. Returns whether the host's registration must change.
+    fn after_reporting(&self) -> bool {
         let state = self.state();
         if state.is_once() {
             self.forget();
@@ -418,7 +426,7 @@ impl State {
     }
 
     /// The flags in an event that come from its registration.
-    fn told_flags(self) -> u16 {
+    fn registered_flags(self) -> u16 {
         self.flags() & (ONCE | CLEAR | DISPATCH)
     }
 
@@ -433,7 +441,7 @@ impl State {
     }
 }
 
-impl Note {
+impl Knote {
     /// The events that the host must watch for, for reading and writing. If either wants repeated
     /// reports, both get them.
     fn wanted(&self) -> u32 {

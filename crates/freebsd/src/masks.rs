@@ -51,13 +51,13 @@ mod tests {
     fn blocking_and_unblocking_change_the_frame_and_tell_what_was() {
         let mut context = Context::default();
         // SIGUSR1 and SIGUSR2 in FreeBSD's numbers.
-        let (set, mut told) = ([1_u32 << 29 | 1 << 30, 0, 0, 0], [9_u32; 4]);
-        assert_eq!(change(1, address_of(&set), address(&mut told), &mut context), Ok(0));
-        assert_eq!(told, [0; 4]);
+        let (set, mut old) = ([1_u32 << 29 | 1 << 30, 0, 0, 0], [9_u32; 4]);
+        assert_eq!(change(1, address_of(&set), address(&mut old), &mut context), Ok(0));
+        assert_eq!(old, [0; 4]);
         assert_eq!(context.mask, 1 << (libc::SIGUSR1 - 1) | 1 << (libc::SIGUSR2 - 1));
         let one = [1_u32 << 29, 0, 0, 0];
-        assert_eq!(change(2, address_of(&one), address(&mut told), &mut context), Ok(0));
-        assert_eq!((told, context.mask), (set, 1 << (libc::SIGUSR2 - 1)));
+        assert_eq!(change(2, address_of(&one), address(&mut old), &mut context), Ok(0));
+        assert_eq!((old, context.mask), (set, 1 << (libc::SIGUSR2 - 1)));
         assert_eq!(change(7, address_of(&one), 0, &mut context), Err(Errno::INVAL));
         assert_eq!(change(3, address_of(&[0_u32; 4]), 0, &mut context), Ok(0));
         assert_eq!(context.mask, 0);

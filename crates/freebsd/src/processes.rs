@@ -184,13 +184,13 @@ mod tests {
     fn a_child_is_waited_for_both_ways() {
         let mut child = std::process::Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
         let process = u64::from(child.id());
-        let mut told = 0_i32;
-        let look = [0, process, address(&mut told), 16 | 8, 0, 0];
+        let mut status = 0_i32;
+        let look = [0, process, address(&mut status), 16 | 8, 0, 0];
         assert_eq!(wait_by_kind(&look), Ok(process));
-        assert_eq!(told, 3 << 8);
-        assert_eq!(wait(process, address(&mut told), 0, 0), Ok(process));
-        assert_eq!(told, 3 << 8);
-        assert_eq!(wait(process, address(&mut told), 0, 0), Err(Errno(libc::ECHILD)));
+        assert_eq!(status, 3 << 8);
+        assert_eq!(wait(process, address(&mut status), 0, 0), Ok(process));
+        assert_eq!(status, 3 << 8);
+        assert_eq!(wait(process, address(&mut status), 0, 0), Err(Errno(libc::ECHILD)));
         assert!(child.wait().is_err());
     }
 }

@@ -10,7 +10,7 @@ pub const REPORT: u32 = 0x0b59_0003;
 /// Asks whether calls are shown.
 pub const ASK: u64 = 0;
 /// A call is about to be made.
-pub const SHOWN: u64 = 1;
+pub const TRACED: u64 = 1;
 /// A call is not implemented.
 pub const MISSING: u64 = 2;
 
@@ -24,16 +24,16 @@ pub(crate) fn ask() {
 /// Reports a call, if calls are shown.
 pub(crate) fn show(call: u64, words: &[u64; 6]) {
     if SHOWING.load(Relaxed) {
-        tell(SHOWN, call, words);
+        send(TRACED, call, words);
     }
 }
 
 /// Reports a call that is not implemented.
 pub(crate) fn miss(call: u64, words: &[u64; 6]) {
-    tell(MISSING, call, words);
+    send(MISSING, call, words);
 }
 
-fn tell(what: u64, call: u64, words: &[u64; 6]) {
+fn send(what: u64, call: u64, words: &[u64; 6]) {
     // If the server is gone, this process is being ended.
     let _ = pass(REPORT, &[what, call, words[0], words[1], words[2], words[3]]);
 }

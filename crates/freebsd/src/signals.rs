@@ -217,7 +217,7 @@ pub(crate) fn set_action(signal: u64, new: u64, old: u64, deliver: u64) -> Answe
     }
     if let Some(wanted) = wanted {
         keep(signal, &wanted);
-        tell_host(host, own, &wanted, deliver)?;
+        set_host_action(host, own, &wanted, deliver)?;
     }
     user::write_if_wanted(old, &before)?;
     DONE
@@ -225,7 +225,7 @@ pub(crate) fn set_action(signal: u64, new: u64, old: u64, deliver: u64) -> Answe
 
 /// Installs `deliver` at the host if the program has a handler. Signals that the library handles
 /// itself (`own`) always have one.
-fn tell_host(signal: u32, own: bool, wanted: &Action, deliver: u64) -> Answer {
+fn set_host_action(signal: u32, own: bool, wanted: &Action, deliver: u64) -> Answer {
     let known = FLAGS.iter().filter(|(ours, _)| wanted.flags & ours != 0);
     let known = known.filter(|(ours, _)| !own || *ours != ONCE);
     let flags = known.fold(0, |all, (_, host)| all | host);

@@ -89,12 +89,12 @@ impl Address {
 
 /// Calls `ask` with a buffer for an address and for its length, and returns the address that the
 /// host stores there.
-fn told_address(place: u64, count: u64, ask: impl FnOnce(u64, u64) -> Answer) -> Answer {
-    let mut told = Address::NONE;
+fn address_result(place: u64, count: u64, ask: impl FnOnce(u64, u64) -> Answer) -> Answer {
+    let mut result = Address::NONE;
     let mut room = ADDRESS_BYTES_MAX as u32;
-    let answer = ask(address(&mut told.bytes), address(&mut room))?;
-    told.count = room as usize;
-    told.write(place, count)?;
+    let answer = ask(address(&mut result.bytes), address(&mut room))?;
+    result.count = room as usize;
+    result.write(place, count)?;
     Ok(answer)
 }
 
@@ -105,15 +105,17 @@ pub(crate) fn name(call: u32, socket: u64, place: u64, count: u64) -> Answer {
 }
 
 /// `getsockname` and `getpeername`, by the host's number.
-pub(crate) fn tell_name(call: u32, socket: u64, place: u64, count: u64) -> Answer {
-    told_address(place, count, |place, count| pass(call, &[socket, place, count]))
+pub(crate) fn name_of(call: u32, socket: u64, place: u64, count: u64) -> Answer {
+    address_result(place, count, |place, count| pass(call, &[socket, place, count]))
 }
 
 /// `accept` and `accept4`. On FreeBSD, `accept` inherits the non-blocking mode of the socket.
 /// Programs that depend on it set it themselves.
 pub(crate) fn accept(socket: u64, place: u64, count: u64, flags: u64) -> Answer {
     let flags = kind_to_host(flags) & !0xff;
-    told_address(place, count, |place, count| pass(number::ACCEPT4, &[socket, place, count, flags]))
+    address_result(place, count, |place, count| {
+        pass(number::ACCEPT4, &[socket, place, count, flags])
+    })
 }
 
 /// `sendto`.
@@ -131,7 +133,7 @@ pub(crate) fn send_to(words: &[u64; 6]) -> Answer {
 pub(crate) fn receive_from(words: &[u64; 6]) -> Answer {
     let [socket, bytes, count, flags, place, place_bytes] = *words;
     let flags = messages::flags_to_host(flags)?;
-    told_address(place, place_bytes, |from, from_bytes| {
+    address_result(place, place_bytes, |from, from_bytes| {
         pass(number::RECVFROM, &[socket, bytes, count, flags, from, from_bytes])
     })
 }
@@ -160,7 +162,7 @@ pub(crate) fn option(words: &[u64; 6]) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::{
-        Address, accept, create, kind_to_host, name, option, receive_from, send_to, tell_name,
+        Address, accept, create, kind_to_host, name, name_of, option, receive_from, send_to,
     };
     use crate::errno::Errno;
     use crate::host::{address, address_of, number, pass};
@@ -172,10 +174,10 @@ mod tests {
     }
 
     fn own_name(socket: u64) -> [u8; 16] {
-        let (mut told, mut bytes) = ([0_u8; 16], 16_u32);
-        let asked = tell_name(number::GETSOCKNAME, socket, address(&mut told), address(&mut bytes));
+        let (mut result, mut bytes) = ([0_u8; 16], 16_u32);
+        let asked = name_of(number::GETSOCKNAME, socket, address(&mut result), address(&mut bytes));
         assert_eq!((asked, bytes), (Ok(0), 16));
-        told
+        result
     }
 
     #[test]

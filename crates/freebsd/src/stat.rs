@@ -173,15 +173,15 @@ mod tests {
     fn a_file_is_described() {
         let path = std::env::current_exe().unwrap();
         let known = std::fs::metadata(&path).unwrap();
-        let mut told = [0_u64; 28];
+        let mut stat = [0_u64; 28];
         let name = CString::new(path.to_str().unwrap()).unwrap();
-        assert_eq!(of_path(HERE, name.as_ptr().addr() as u64, address(&mut told), 0), Ok(0));
-        assert_eq!((told[1], told[14]), (known.ino(), known.len()));
-        assert_eq!(told[3] as u32, known.mode());
+        assert_eq!(of_path(HERE, name.as_ptr().addr() as u64, address(&mut stat), 0), Ok(0));
+        assert_eq!((stat[1], stat[14]), (known.ino(), known.len()));
+        assert_eq!(stat[3] as u32, known.mode());
         let mut again = [0_u64; 28];
         let file = std::fs::File::open(&path).unwrap();
         assert_eq!(of_file(file.as_raw_fd() as u64, address(&mut again)), Ok(0));
-        assert_eq!(again[1], told[1]);
+        assert_eq!(again[1], stat[1]);
     }
 
     /// The names in FreeBSD's entries.

@@ -78,7 +78,7 @@ pub(crate) fn by_numbers(words: &[u64; 6]) -> Answer {
         for (to, from) in bytes.chunks_exact_mut(4).zip(numbers) {
             to.copy_from_slice(&from.to_le_bytes());
         }
-        return tell(old, room, &bytes[..4 * numbers.len()]);
+        return copy_out(old, room, &bytes[..4 * numbers.len()]);
     }
     let means = |entry: &&Entry| match entry.2 {
         // The process follows. Only the caller's own is answered.
@@ -109,9 +109,9 @@ fn answer(entry: &Entry, old: u64, room: u64, new: u64) -> Answer {
         return Err(NOT_PERMITTED);
     }
     match entry.2 {
-        Value::Text(text) => tell(old, room, text),
-        Value::Int(value) => tell(old, room, &value.to_le_bytes()),
-        Value::Processors => tell(old, room, &processors()?.to_le_bytes()),
+        Value::Text(text) => copy_out(old, room, text),
+        Value::Int(value) => copy_out(old, room, &value.to_le_bytes()),
+        Value::Processors => copy_out(old, room, &processors()?.to_le_bytes()),
         Value::HostName => host_name(old, room),
         Value::Random => random(old, room),
         Value::Program => program(old, room),
@@ -119,7 +119,7 @@ fn answer(entry: &Entry, old: u64, room: u64, new: u64) -> Answer {
 }
 
 /// Writes `value` to `old`, if it fits into the room at `room`, and replaces that by its length.
-fn tell(old: u64, room: u64, value: &[u8]) -> Answer {
+fn copy_out(old: u64, room: u64, value: &[u8]) -> Answer {
     if room == 0 {
         return DONE;
     }
@@ -148,7 +148,7 @@ fn host_name(old: u64, room: u64) -> Answer {
     pass(number::UNAME, &[address(&mut texts)])?;
     let name = &texts[TEXT_BYTES..2 * TEXT_BYTES];
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(TEXT_BYTES - 1);
-    tell(old, room, &name[..=end])
+    copy_out(old, room, &name[..=end])
 }
 
 fn random(old: u64, room: u64) -> Answer {
@@ -156,7 +156,7 @@ fn random(old: u64, room: u64) -> Answer {
     let mut bytes = [0_u8; 256];
     let wanted = if room == 0 { 0 } else { user::read::<u64>(room)?.min(bytes.len() as u64) };
     pass(GETRANDOM, &[address(&mut bytes), wanted, 0])?;
-    tell(old, room, &bytes[..wanted as usize])
+    copy_out(old, room, &bytes[..wanted as usize])
 }
 
 fn program(old: u64, room: u64) -> Answer {
@@ -167,7 +167,7 @@ fn program(old: u64, room: u64) -> Answer {
     let words = [crate::files::HERE, link, address(&mut path), PATH_BYTES_MAX as u64 - 1];
     let bytes = pass(READLINKAT, &words)?;
     // With the NUL after it.
-    tell(old, room, &path[..=bytes as usize])
+    copy_out(old, room, &path[..=bytes as usize])
 }
 
 #[cfg(test)]
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_cut_and_its_length_told() {
+    fn what_has_no_room_is_cut_and_its_length_reported() {
         let name = b"kern.ostype";
         let (mut value, mut bytes) = ([0_u8; 4], 4_u64);
         let words = [address_of(name), 11, address(&mut value), address(&mut bytes), 0, 0];

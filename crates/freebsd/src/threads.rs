@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_alternate_stack_is_lent_one_and_told_of_none() {
+    fn a_thread_without_an_alternate_stack_gets_one_and_reads_that_it_has_none() {
         // A thread of its own, so that no other test uses its stacks.
         std::thread::spawn(alternate_stacks).join().unwrap();
     }
@@ -278,16 +278,16 @@ mod tests {
     fn alternate_stacks() {
         let none = AlternateStack { flags: 2, ..AlternateStack::default() };
         let mut context = Context { stack: none, ..Context::default() };
-        let mut told = [9_u64; 3];
+        let mut old = [9_u64; 3];
         let disable = [0_u64, 0, 4];
-        assert_eq!(alternate_stack(address_of(&disable), address(&mut told), &mut context), Ok(0));
-        assert_eq!(told, [0, 0, 4]);
+        assert_eq!(alternate_stack(address_of(&disable), address(&mut old), &mut context), Ok(0));
+        assert_eq!(old, [0, 0, 4]);
         assert!(context.stack.address != 0 && context.stack.flags == 0);
         let own = [0x7000_0000_u64, 0x8000, 0];
-        assert_eq!(alternate_stack(address_of(&own), address(&mut told), &mut context), Ok(0));
-        assert_eq!(told, [0, 0, 4]);
-        assert_eq!(alternate_stack(0, address(&mut told), &mut context), Ok(0));
-        assert_eq!(told, own);
+        assert_eq!(alternate_stack(address_of(&own), address(&mut old), &mut context), Ok(0));
+        assert_eq!(old, [0, 0, 4]);
+        assert_eq!(alternate_stack(0, address(&mut old), &mut context), Ok(0));
+        assert_eq!(old, own);
         context.registers.rsp = 0x7000_0100;
         assert_eq!(alternate_stack(address_of(&disable), 0, &mut context), Err(Errno(libc::EPERM)));
     }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_told_by_path_by_file_and_in_the_list() {
+    fn a_volume_is_described_by_path_by_file_and_in_the_list() {
         let (mut by_path, mut by_file, mut in_list) = (empty(), empty(), empty());
         assert_eq!(of_path(address_of(b"/\0"), address(&mut by_path)), Ok(0));
         let root = std::fs::File::open("/").unwrap();

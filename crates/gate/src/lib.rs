@@ -35,11 +35,12 @@
 //! yields it back with the reply.
 //!
 //! ```text
-//!   client                                frame (shared)                 server
-//!   takes a frame (a credit)              replied n
-//!   copies the request in, its level      requested n+1  ──── ring ────► worker n wakes at that level
-//!   polls, yields the core, or parks                                     copies the request out, checks, serves
-//!   copies the reply out, checks          replied n+1    ◄─── ring ───── copies the reply in
+//!   client                            frame (shared)              server
+//!   takes a frame (a credit)          replied n
+//!   copies the request in, its level  requested n+1 ── ring ──► worker n wakes at that level
+//!   polls, yields the core, or parks                            copies the request out, checks it,
+//!                                                               and serves
+//!   copies the reply out, checks      replied n+1   ◄── ring ── copies the reply in
 //! ```
 //!
 //! [`protocol`] defines the state word and its transitions as pure functions; [`frame`] is the

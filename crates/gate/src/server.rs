@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kyocho_microprocess::{Builder, Outside, Priority, channel, concurrency};
 use kyocho_sys::passing::DESCRIPTORS_MAX;
 use kyocho_sys::peer::Peer;
-use kyocho_sys::robust::Living;
+use kyocho_sys::robust::LivenessGuard;
 use kyocho_sys::scheduling::yield_to_host;
 use kyocho_sys::sealed::{SealedMemory, Use, Writers};
 use socket2::{SockAddr, Socket};
@@ -154,7 +154,7 @@ impl Shared {
             Err(error) => return tracing::debug!(%error, "a client of a gate was not admitted"),
         };
         // Names this thread in the liveness word until it returns, unwinds or dies.
-        let living = Living::new(connection.liveness_word()).map_err(Error::from);
+        let living = LivenessGuard::new(connection.liveness_word()).map_err(Error::from);
         let _living = match living.and_then(|living| self.welcome(&connection).map(|()| living)) {
             Ok(living) => living,
             Err(error) => return tracing::debug!(%error, "a client of a gate was not welcomed"),

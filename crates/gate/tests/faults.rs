@@ -16,7 +16,7 @@ use kyocho_sys::fault::{self, Kinds, sweep};
 mod meeting;
 #[path = "../../microprocess/tests/support/watchdog.rs"]
 mod watchdog;
-use meeting::Meeting;
+use meeting::SocketFolder;
 use watchdog::under_watchdog;
 
 const BYTES: usize = 10_000;
@@ -59,7 +59,7 @@ fn calls_succeed_or_report_the_error_whichever_system_call_fails() {
         fault::Call::Signal,
     ];
     under_watchdog("calls_succeed_or_report_the_error_whichever_system_call_fails", || {
-        let meeting = Meeting::new("faults");
+        let meeting = SocketFolder::new("faults");
         let path = meeting.path();
         let run = || {
             for call in calls {

@@ -26,7 +26,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 mod meeting;
 #[path = "../../microprocess/tests/support/watchdog.rs"]
 mod watchdog;
-use meeting::{Meeting, role, stay};
+use meeting::{SocketFolder, role, stay};
 use watchdog::under_watchdog;
 
 fn echo(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
@@ -113,7 +113,7 @@ impl Attacker {
 /// Runs `body` while a server runs. Then the server must still serve an honest client, and must
 /// have closed all other connections.
 fn with_a_server(name: &str, body: impl FnOnce(&Path) + Send) {
-    let meeting = Meeting::new(name);
+    let meeting = SocketFolder::new(name);
     let path = meeting.path();
     let run = || {
         let server = Server::builder().credits(4).bind(&path, Arc::new(echo)).unwrap();
@@ -301,7 +301,7 @@ fn bad_server(step: u32, path: &Path) {
     // aligned, atomic.
     let liveness: &AtomicU32 =
         unsafe { &*core::ptr::with_exposed_provenance(frames.base() + wire::FRAME_BYTES) };
-    let living = (step == 6).then(|| robust::Living::new(liveness).unwrap());
+    let living = (step == 6).then(|| robust::LivenessGuard::new(liveness).unwrap());
     let welcome = message([wire::WELCOME, wire::VERSION, credits]);
     passing::send(client.as_fd(), &welcome, &[state_page, ring_page, frames.as_fd()]).unwrap();
     let [state_page, ring_page] = <[OwnedFd; 2]>::try_from(descriptors).unwrap();
@@ -350,7 +350,7 @@ fn clients_get_an_error_from_servers_that_end_or_break_the_protocol() {
             Error::Closed,
         ];
         for (step, expected) in expected.into_iter().enumerate() {
-            let meeting = Meeting::new(&format!("server-{step}"));
+            let meeting = SocketFolder::new(&format!("server-{step}"));
             let _server = meeting.start("entry_of_the_bad_server", &step.to_string());
             let path = meeting.path();
             let outcome = Runtime::builder().virtual_processors(1).build().run(|| {

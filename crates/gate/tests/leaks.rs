@@ -17,7 +17,7 @@ use kyocho_microprocess::{Runtime, sleep, spawn, yield_now};
 mod meeting;
 #[path = "../../microprocess/tests/support/watchdog.rs"]
 mod watchdog;
-use meeting::{Meeting, role, stay};
+use meeting::{SocketFolder, role, stay};
 use watchdog::under_watchdog;
 
 /// Methods of the service.
@@ -184,7 +184,7 @@ fn await_count(counter: &AtomicUsize, count: usize) {
 
 /// A client connects, calls, and dies at `step`. The server serves `honest` all the time, and frees
 /// everything of the dead client.
-fn client_dies_at(index: usize, meeting: &Meeting, server: &Server, honest: &Client) {
+fn client_dies_at(index: usize, meeting: &SocketFolder, server: &Server, honest: &Client) {
     let step = STEPS[index];
     for counter in [&BEGUN, &ENDED, &ABANDONED] {
         counter.store(0, Ordering::SeqCst);
@@ -214,7 +214,7 @@ fn client_dies_at(index: usize, meeting: &Meeting, server: &Server, honest: &Cli
 #[test]
 fn server_frees_everything_of_a_client_that_dies_and_serves_others() {
     under_watchdog("server_frees_everything_of_a_client_that_dies", || {
-        let meeting = Meeting::new("leaks");
+        let meeting = SocketFolder::new("leaks");
         let path = meeting.path();
         let run = || {
             let server = Server::builder().bind(&path, Arc::new(serve)).unwrap();

@@ -20,8 +20,8 @@ use crate::kernel::wait::OnThread;
 use core::fmt;
 use element::Element;
 use kyocho_dsm::{
-    BarrierKind, Checked, ConditionId, Dsm, Error, LockId, Mode, NodeId, Patience, Placement,
-    Settings, SharedArray, ThreadId, Who,
+    BarrierKind, CheckedNode, ConditionId, Dsm, Error, LockId, Mode, NodeId, Placement, Settings,
+    SharedArray, ThreadId, WaitPolicy, Waiters,
 };
 use kyocho_heap::account::Bounds;
 use kyocho_heap::heap::ForeignObject;
@@ -34,7 +34,7 @@ use kyocho_vm::machine::control::{Control, Procedure};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The node of this process.
-static NODE: Mutex<Option<Arc<Checked>>> = Mutex::new(None);
+static NODE: Mutex<Option<Arc<CheckedNode>>> = Mutex::new(None);
 
 /// Thread numbers of a node. Lisp threads whose numbers differ by a multiple of this would be
 /// confused.
@@ -98,10 +98,10 @@ pub(crate) const TABLE: &[Procedure] = &[
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
     Procedure::new("shared-signal!", 2, Some(2), |machine, frame, count| {
-        signal("shared-signal!", machine, (frame, count), Who::One)
+        signal("shared-signal!", machine, (frame, count), Waiters::One)
     }),
     Procedure::new("shared-broadcast!", 2, Some(2), |machine, frame, count| {
-        signal("shared-broadcast!", machine, (frame, count), Who::All)
+        signal("shared-broadcast!", machine, (frame, count), Waiters::All)
     }),
     Procedure::new("shared-cross!", 1, Some(1), |machine, frame, count| {
         let single = frame.get(0).is_true();
@@ -209,7 +209,7 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     const WHO: &str = "shared-lock!";
     let lock = LockId(number(WHO, frame, 0)?);
     let mode = if frame.get(1).is_true() { Mode::Exclusive } else { Mode::NonExclusive };
-    let patience = if frame.get(2).is_true() { Patience::Wait } else { Patience::Try };
+    let patience = if frame.get(2).is_true() { WaitPolicy::Wait } else { WaitPolicy::Try };
     let given_up = given_up(machine)?;
     let has = call(WHO, machine, (frame, count), |node, thread| {
         node.acquire(thread, lock, mode, patience, &given_up)
@@ -236,7 +236,7 @@ fn signal(
     who: &'static str,
     machine: &mut Machine,
     (frame, count): (Frame, usize),
-    whom: Who,
+    whom: Waiters,
 ) -> Result<Control> {
     let (lock, condition) = (LockId(number(who, frame, 0)?), number(who, frame, 1)?);
     call(who, machine, (frame, count), |node, thread| {
@@ -250,7 +250,7 @@ fn node(
     who: &'static str,
     machine: &mut Machine,
     (frame, count): (Frame, usize),
-) -> Result<Arc<Checked>> {
+) -> Result<Arc<CheckedNode>> {
     permit(who, machine)?;
     // A thread that is joining holds the lock for a long time.
     let joined = NODE.try_lock().ok().and_then(|node| node.clone());
@@ -271,7 +271,7 @@ fn permit(who: &'static str, machine: &Machine) -> Result<()> {
 }
 
 /// The node of this process, joined now if necessary.
-fn join(settings: Settings) -> core::result::Result<Arc<Checked>, Error> {
+fn join(settings: Settings) -> core::result::Result<Arc<CheckedNode>, Error> {
     let mut node = lock(&NODE);
     if let Some(node) = &*node {
         return Ok(Arc::clone(node));
@@ -285,7 +285,7 @@ fn call<T>(
     who: &'static str,
     machine: &mut Machine,
     (frame, count): (Frame, usize),
-    act: impl FnOnce(&Checked, ThreadId) -> core::result::Result<T, Error>,
+    act: impl FnOnce(&CheckedNode, ThreadId) -> core::result::Result<T, Error>,
 ) -> Result<T> {
     let node = node(who, machine, (frame, count))?;
     let number = number_of(machine.thread()?);

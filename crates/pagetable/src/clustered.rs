@@ -4,7 +4,8 @@
 //! heads: [link][link] ...          a power of two, at least as many as nodes
 //!          │
 //!          └─> {tag, next, pte x N} ─> {tag, next, pte} ─> ...
-//!        full, 16 + 8N bytes     short, 24 bytes: the part of a compact block that lies in one cluster
+//!        full, 16 + 8N bytes     short, 24 bytes: the part of a compact block
+//!                                that lies in one cluster
 //! ```
 //!
 //! With one page for each node it is the plain hashed table, whose node takes 24 bytes (Talluri,

@@ -7,14 +7,14 @@
 //! implements them:
 //!
 //! ```text
-//! page number   |<------------- block number ------------->|< 4 >|      52 bits
+//! page number   |<------------- block number ------------->|< 4 >|   52 bits
 //!
-//! Linear           [pte][pte][pte] ...                               one array over a window
-//! Radix<L>         512 ─> 512 ─> ... ─> 512 ptes                     L levels; 4 cover 48 bits of address, 6 all
-//! Hashed           bucket ─> {tag next pte} ─> ...                   Clustered<1>
-//! Clustered<N>     bucket ─> {tag next pte x N} ─> {tag next pte}    a compact block takes one word
-//! ClusteredLine    bucket = {tag next pte x 8} ─> ...                the bucket is the first node: one cache line
-//! Guarded          16 ─(guard)─> 16 ─(guard)─> pte                   a tree without nodes that have one child
+//! Linear         [pte][pte][pte] ...                              one array over a window
+//! Radix<L>       512 ─> 512 ─> ... ─> 512 ptes                    L levels: 4 for 48 bits
+//! Hashed         bucket ─> {tag next pte} ─> ...                  Clustered<1>
+//! Clustered<N>   bucket ─> {tag next pte x N} ─> {tag next pte}   a compact block takes one word
+//! ClusteredLine  bucket = {tag next pte x 8} ─> ...               the first node is in the bucket
+//! Guarded        16 ─(guard)─> 16 ─(guard)─> pte                  no node has only one child
 //! ```
 //!
 //! A **block** is 16 pages, aligned. A table holds it ([`Block`]) as one entry for each page, or as

@@ -5,9 +5,10 @@
 //! and does not change the order of use. So a recording leaves it out.
 //!
 //! ```text
-//! "kyotrac1"  references: u64  then bytes:      0  varint: a page not among the last 64, as a zigzag distance
-//!   (8 bytes)   (little endian)             1..63  the page after whose last use this many others were used
-//!                                         64..255  this many minus 62 steps of depth 1: two pages alternate
+//! "kyotrac1"  references: u64  then bytes:
+//!  (8 bytes)  (little endian)          0  varint: not among the last 64 pages, a zigzag distance
+//!                                  1..63  the page after whose last use this many others were used
+//!                                64..255  this many minus 62 steps of depth 1: two pages alternate
 //! ```
 
 use core::fmt;

@@ -15,7 +15,7 @@ pub enum Typed<'a> {
 
 /// The argument of a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum Argument {
     Nothing,
     Maybe(&'static str),
     One(&'static str),
@@ -23,7 +23,7 @@ enum Takes {
 
 struct Comma {
     word: &'static str,
-    takes: Takes,
+    takes: Argument,
     /// The Lisp text, before and after the argument.
     text: (&'static str, &'static str),
     help: &'static str,
@@ -31,7 +31,7 @@ struct Comma {
 
 const fn comma(
     word: &'static str,
-    takes: Takes,
+    takes: Argument,
     text: (&'static str, &'static str),
     help: &'static str,
 ) -> Comma {
@@ -41,48 +41,53 @@ const fn comma(
 const COMMAS: &[Comma] = &[
     comma(
         "bt",
-        Takes::Maybe("ID"),
+        Argument::Maybe("ID"),
         ("(bt ", ")"),
         "show the stack of the last error, or of a thread",
     ),
     comma(
         "locals",
-        Takes::Maybe("N"),
+        Argument::Maybe("N"),
         ("(locals ", ")"),
         "show the variables of frame N of the last error",
     ),
     comma(
         "use",
-        Takes::One("EXPR"),
+        Argument::One("EXPR"),
         ("(use-value ", ")"),
         "continue with this value in place of the failed expression",
     ),
     comma(
         "retry",
-        Takes::Nothing,
+        Argument::Nothing,
         ("(retry", ")"),
         "evaluate again what failed or was interrupted, and continue",
     ),
     comma(
         "time",
-        Takes::One("EXPR"),
+        Argument::One("EXPR"),
         ("(timed (lambda () ", "))"),
         "evaluate, and show how long it took",
     ),
-    comma("ps", Takes::Nothing, ("(ps", ")"), "list your threads"),
-    comma("top", Takes::Maybe("SECONDS"), ("(top ", ")"), "show which threads use the processors"),
+    comma("ps", Argument::Nothing, ("(ps", ")"), "list your threads"),
+    comma(
+        "top",
+        Argument::Maybe("SECONDS"),
+        ("(top ", ")"),
+        "show which threads use the processors",
+    ),
     comma(
         "profile",
-        Takes::One("EXPR"),
+        Argument::One("EXPR"),
         ("(profile-report (profile (lambda () ", ")))"),
         "evaluate, and show where the time went",
     ),
-    comma("calls", Takes::Nothing, ("(system-calls", ")"), "count the calls of the Lisp system"),
-    comma("kill", Takes::One("ID"), ("(kill ", ")"), "terminate a thread"),
-    comma("suspend", Takes::One("ID"), ("(suspend ", ")"), "stop a thread"),
-    comma("resume", Takes::One("ID"), ("(resume ", ")"), "continue a stopped thread"),
-    comma("gc", Takes::Nothing, ("(gc", ")"), "collect garbage"),
-    comma("exit", Takes::Nothing, ("(exit", ")"), "leave; so does Ctrl-D"),
+    comma("calls", Argument::Nothing, ("(system-calls", ")"), "count the calls of the Lisp system"),
+    comma("kill", Argument::One("ID"), ("(kill ", ")"), "terminate a thread"),
+    comma("suspend", Argument::One("ID"), ("(suspend ", ")"), "stop a thread"),
+    comma("resume", Argument::One("ID"), ("(resume ", ")"), "continue a stopped thread"),
+    comma("gc", Argument::Nothing, ("(gc", ")"), "collect garbage"),
+    comma("exit", Argument::Nothing, ("(exit", ")"), "leave; so does Ctrl-D"),
 ];
 
 /// Translates what the user has typed.
@@ -97,10 +102,10 @@ pub fn typed(text: &str) -> Typed<'_> {
         return Typed::Notice(format!("there is no command ,{word}; ,help lists them\n"));
     };
     match (comma.takes, rest) {
-        (Takes::Nothing, rest) if !rest.is_empty() => {
+        (Argument::Nothing, rest) if !rest.is_empty() => {
             Typed::Notice(format!(",{word} takes no argument\n"))
         }
-        (Takes::One(what), "") => Typed::Notice(format!(",{word} needs an argument: {what}\n")),
+        (Argument::One(what), "") => Typed::Notice(format!(",{word} needs an argument: {what}\n")),
         _ => Typed::Text(format!("{}{rest}{}", comma.text.0, comma.text.1).into()),
     }
 }
@@ -110,9 +115,9 @@ fn help() -> String {
         String::from("Type Scheme forms. Tab completes names, Ctrl-C interrupts. Commands:\n");
     for Comma { word, takes, help, .. } in COMMAS {
         let usage = match takes {
-            Takes::Nothing => (*word).to_owned(),
-            Takes::Maybe(what) => format!("{word} [{what}]"),
-            Takes::One(what) => format!("{word} {what}"),
+            Argument::Nothing => (*word).to_owned(),
+            Argument::Maybe(what) => format!("{word} [{what}]"),
+            Argument::One(what) => format!("{word} {what}"),
         };
         writeln!(text, "  ,{usage:<16} {help}").expect("writing to a string cannot fail");
     }

@@ -35,7 +35,7 @@
 //! and may not install policies.
 
 use crate::protocol::{ConfiguredUser, Protocol};
-use crate::section::{Complaint, Section, Settings};
+use crate::section::{ConfigMistake, Section, Settings};
 use core::fmt;
 use kyocho_lisp::account::Bounds;
 use kyocho_microprocess::Priority;
@@ -156,7 +156,7 @@ impl ProtocolEntries {
     fn take(
         file: &mut DeTable<'_>,
         protocols: impl Iterator<Item = &'static Protocol>,
-    ) -> Result<Self, Complaint> {
+    ) -> Result<Self, ConfigMistake> {
         let mut found = Self::default();
         let mut known: Vec<String> = OWN_KEYS.map(str::to_owned).to_vec();
         for protocol in protocols {
@@ -177,7 +177,7 @@ impl ProtocolEntries {
         &mut self,
         file: &mut DeTable<'_>,
         protocol: &'static Protocol,
-    ) -> Result<Option<String>, Complaint> {
+    ) -> Result<Option<String>, ConfigMistake> {
         if protocol.user == ConfiguredUser::None {
             return Ok(None);
         }
@@ -193,7 +193,7 @@ impl ProtocolEntries {
         &mut self,
         file: &mut DeTable<'_>,
         protocol: &'static Protocol,
-    ) -> Result<Option<String>, Complaint> {
+    ) -> Result<Option<String>, ConfigMistake> {
         let Some(read) = protocol.read_section else { return Ok(None) };
         let section = file.remove(protocol.name).map(Section::new);
         self.settings.insert(protocol.name, read(section)?);
@@ -202,7 +202,7 @@ impl ProtocolEntries {
 }
 
 /// Checks that a value is a string.
-fn text_of(value: &Spanned<DeValue<'_>>) -> Result<Spanned<String>, Complaint> {
+fn text_of(value: &Spanned<DeValue<'_>>) -> Result<Spanned<String>, ConfigMistake> {
     match value.get_ref().as_str() {
         Some(text) => Ok(Spanned::new(value.span(), text.to_owned())),
         None => Err((value.span(), "expected a string".to_owned())),
@@ -264,7 +264,7 @@ impl Config {
         text: &str,
         own: u32,
         protocols: impl Iterator<Item = &'static Protocol>,
-    ) -> Result<Self, Complaint> {
+    ) -> Result<Self, ConfigMistake> {
         let complaint =
             |error: toml::de::Error| (error.span().unwrap_or_default(), error.message().to_owned());
         let mut file = DeTable::parse(text).map_err(complaint)?;
@@ -296,7 +296,7 @@ fn users(
     defaults: Bounds,
     own: u32,
     has_worlds: bool,
-) -> Result<BTreeMap<String, User>, Complaint> {
+) -> Result<BTreeMap<String, User>, ConfigMistake> {
     let mut users = BTreeMap::new();
     let mut uids = BTreeMap::new();
     for (name, user) in written {
@@ -329,12 +329,12 @@ fn check_configured(
     protocol: &Protocol,
     name: &Spanned<String>,
     users: &BTreeMap<String, User>,
-) -> Result<(), Complaint> {
+) -> Result<(), ConfigMistake> {
     let Some(user) = users.get(name.get_ref()) else {
         return Err((name.span(), format!("there is no [user.{}]", name.get_ref())));
     };
     let has_rights = user.uid.is_some() || !user.keys.is_empty() || user.bounds.operator;
-    if protocol.user == ConfiguredUser::Anybody && has_rights {
+    if protocol.user == ConfiguredUser::Unidentified && has_rights {
         let message = format!(
             "the {}_user must have no uid, keys, files or operator: every process on this machine \
              can use it",
@@ -354,7 +354,7 @@ fn only_the_server_has_files(user: &str, own: u32) -> String {
 }
 
 /// Parses a line of a `.pub` file, as `ssh-keygen` writes it.
-fn public_key(line: &Spanned<String>) -> Result<PublicKey, Complaint> {
+fn public_key(line: &Spanned<String>) -> Result<PublicKey, ConfigMistake> {
     let wrong = |message: String| (line.span(), message);
     let key = PublicKey::from_openssh(line.get_ref())
         .map_err(|error| wrong(format!("not a public key as in a .pub file: {error}")))?;
@@ -375,7 +375,7 @@ fn is_file_name(name: &str) -> bool {
 
 impl UserTable {
     /// Refuses keys that identify one user or give rights to one user.
-    fn into_defaults(self) -> Result<Self, Complaint> {
+    fn into_defaults(self) -> Result<Self, ConfigMistake> {
         let (uid, key) = (self.uid.as_ref().map(Spanned::span), self.keys.first());
         let operator = self.operator.as_ref().map(Spanned::span);
         let own = [("uid", uid), ("keys", key.map(Spanned::span)), ("operator", operator)];
@@ -388,7 +388,7 @@ impl UserTable {
     }
 
     /// The user's limits. Those that are not written are taken from `defaults`.
-    fn bounds(self, defaults: Bounds) -> Result<Bounds, Complaint> {
+    fn bounds(self, defaults: Bounds) -> Result<Bounds, ConfigMistake> {
         let mut bounds = defaults;
         if let Some(mib) = self.memory_mib {
             if *mib.get_ref() < MEMORY_MIB_MIN || *mib.get_ref() > usize::MAX >> 20 {

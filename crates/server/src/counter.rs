@@ -9,19 +9,19 @@ pub(crate) struct Counter(AtomicUsize);
 
 /// One thing that is counted until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Counted(Arc<Counter>);
+pub(crate) struct CountGuard(Arc<Counter>);
 
 impl Counter {
     /// Counts one more, or returns `None` if there are `max` already. `max` may differ from call to
     /// call.
-    pub(crate) fn try_add(self: &Arc<Self>, max: usize) -> Option<Counted> {
+    pub(crate) fn try_add(self: &Arc<Self>, max: usize) -> Option<CountGuard> {
         let more = |taken| (taken < max).then_some(taken + 1);
         let entered = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        entered.is_ok().then(|| Counted(Arc::clone(self)))
+        entered.is_ok().then(|| CountGuard(Arc::clone(self)))
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::AcqRel);
     }

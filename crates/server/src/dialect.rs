@@ -35,7 +35,7 @@ impl Event {
 
 /// Something to show to the user.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Shown<'a> {
+pub(crate) enum Reply<'a> {
     /// The session is open, for the user with this name.
     Welcome(&'a str),
     /// There is no session, for this reason.
@@ -77,7 +77,7 @@ pub(crate) trait Decode: Send {
 /// Encodes what is shown into bytes.
 pub(crate) trait Encode: Send + Sync {
     /// Appends the bytes to send to the user's client.
-    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>);
+    fn encode(&self, reply: Reply<'_>, out: &mut Vec<u8>);
 }
 
 /// Longest text that is evaluated at a time, in bytes.
@@ -98,7 +98,7 @@ impl Lines {
         let mut lines = Vec::new();
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             if self.partial.len() + part.len() > bytes_max {
-                return Err(format!("a line of more than {bytes_max} bytes"));
+                return Err(format!("the line has more than {bytes_max} bytes"));
             }
             self.partial.extend_from_slice(part);
             if self.partial.ends_with(b"\n") {

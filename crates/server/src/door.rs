@@ -8,8 +8,8 @@
 //!
 //! To add a protocol:
 //!
-//! 1. Write `doors/NAME.rs` with a `static PROTOCOL: Protocol`, a type that implements [`Door`], and
-//!    a type that implements [`Listener`]. `doors/unix.rs` is the shortest example.
+//! 1. Write `doors/NAME.rs` with a `static PROTOCOL: Protocol`, a type that implements [`Door`],
+//!    and a type that implements [`Listener`]. `doors/unix.rs` is the shortest example.
 //! 2. In `doors.rs`, add `mod NAME;` and the door's value to the table `DOORS`.
 //!
 //! The parser of addresses, the help text of `--listen` and the keys of the configuration file are
@@ -23,10 +23,10 @@
 //! | the name with which the client has logged in | `Register::account_of` | `ssh` |
 //! | the user that the configuration names | `Register::configured_account` | `telnet` |
 //!
-//! If the protocol carries lines of text, [`entrance::start_getty`](crate::entrance::start_getty) starts a
-//! getty ([`getty`](crate::getty)), which opens the session. A protocol with other messages opens
-//! its sessions itself with [`System::open_session`](kyocho_lisp::system::System::open_session), as
-//! nREPL does.
+//! If the protocol carries lines of text, [`entrance::start_getty`](crate::entrance::start_getty)
+//! starts a getty ([`getty`](crate::getty)), which opens the session. A protocol with other
+//! messages opens its sessions itself with
+//! [`System::open_session`](kyocho_lisp::system::System::open_session), as nREPL does.
 
 use crate::address::Endpoint;
 use crate::context::Context;

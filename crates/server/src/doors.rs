@@ -133,7 +133,7 @@ mod tests {
             let protocol = door.protocol();
             let others = DOORS.iter().filter(|other| other.protocol().name == protocol.name);
             assert_eq!(others.count(), 1, "{} is in the table once", protocol.name);
-            if protocol.user == ConfiguredUser::Anybody {
+            if protocol.user == ConfiguredUser::Unidentified {
                 assert_ne!(protocol.ports, Ports::Any, "{}", protocol.name);
             }
         }

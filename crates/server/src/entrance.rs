@@ -1,11 +1,11 @@
 //! Identifies the user of a connection, and starts the getty that serves it.
 
 use crate::context::Context;
-use crate::counter::Counted;
+use crate::counter::CountGuard;
 use crate::dialect::{Decode, Encode};
 use crate::getty::{self, Connection};
 use crate::register::Register;
-use crate::wire::Outlet;
+use crate::wire::ConnectionWriter;
 use core::time::Duration;
 use kyocho_lisp::account::Account;
 use kyocho_microprocess::Builder;
@@ -52,7 +52,7 @@ pub(crate) fn check_other_process(stream: &TcpStream) -> Result<(), String> {
 }
 
 /// The sending half of a Unix socket.
-pub(crate) fn outlet_of_socket(stream: &UnixStream) -> io::Result<Box<dyn Outlet>> {
+pub(crate) fn outlet_of_socket(stream: &UnixStream) -> io::Result<Box<dyn ConnectionWriter>> {
     let writer = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
     writer.set_write_timeout(Some(WRITE_TIMEOUT))?;
     Ok(Box::new(writer))
@@ -77,12 +77,13 @@ pub(crate) fn socket_connection(
 }
 
 /// Starts a getty for the account's user, or reports to the client why there is none. The getty's
-/// own microprocess first calls `may_enter`. The returned value counts the connection until it ends.
+/// own microprocess first calls `may_enter`. The returned value counts the connection until it
+/// ends.
 pub(crate) fn start_getty(
     context: &Context,
     account: Result<Arc<Account>, String>,
     connection: Connection,
-    may_enter: impl FnOnce() -> Result<Option<Counted>, String> + Send + 'static,
+    may_enter: impl FnOnce() -> Result<Option<CountGuard>, String> + Send + 'static,
 ) -> io::Result<()> {
     match account {
         Ok(account) => {

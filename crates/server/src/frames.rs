@@ -9,7 +9,7 @@
 //!                                          ◄──  {"show":"done"}
 //! ```
 
-use crate::dialect::{Decode, Encode, Event, Lines, Outcome, Shown, TEXT_BYTES_MAX};
+use crate::dialect::{Decode, Encode, Event, Lines, Outcome, Reply, TEXT_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
 /// Longest message of a client: a text in which every character is escaped.
@@ -18,7 +18,7 @@ const LINE_BYTES_MAX: usize = 6 * TEXT_BYTES_MAX + 1024;
 /// A message of the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Ask {
+pub enum ClientMessage {
     /// Evaluate a text.
     Eval {
         /// Complete forms.
@@ -41,7 +41,7 @@ pub enum Ask {
 /// A message of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "show", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Tell {
+pub enum ServerMessage {
     /// The session is open.
     Welcome {
         /// Its user.
@@ -96,13 +96,15 @@ impl Decode for Decoder {
 fn event(line: &[u8]) -> Result<Event, String> {
     let ask = serde_json::from_slice(line).map_err(|error| format!("not a message: {error}"))?;
     match ask {
-        Ask::Eval { text } | Ask::Run { text } if text.len() > TEXT_BYTES_MAX => {
-            Err(format!("a text of more than {TEXT_BYTES_MAX} bytes"))
+        ClientMessage::Eval { text } | ClientMessage::Run { text }
+            if text.len() > TEXT_BYTES_MAX =>
+        {
+            Err(format!("the text has more than {TEXT_BYTES_MAX} bytes"))
         }
-        Ask::Eval { text } => Ok(Event::Text(text)),
-        Ask::Run { text } => Ok(Event::Input(text)),
-        Ask::Interrupt {} => Ok(Event::Interrupt),
-        Ask::Complete { prefix } => Ok(Event::Complete(prefix)),
+        ClientMessage::Eval { text } => Ok(Event::Text(text)),
+        ClientMessage::Run { text } => Ok(Event::Input(text)),
+        ClientMessage::Interrupt {} => Ok(Event::Interrupt),
+        ClientMessage::Complete { prefix } => Ok(Event::Complete(prefix)),
     }
 }
 
@@ -111,19 +113,19 @@ fn event(line: &[u8]) -> Result<Event, String> {
 pub(crate) struct Encoder;
 
 impl Encode for Encoder {
-    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>) {
-        let tell = match shown {
-            Shown::Welcome(user) => Tell::Welcome { user: user.to_owned() },
-            Shown::Refused(reason) => Tell::Refused { reason: reason.to_owned() },
-            Shown::Output(text) => Tell::Output { text: text.to_owned() },
+    fn encode(&self, reply: Reply<'_>, out: &mut Vec<u8>) {
+        let message = match reply {
+            Reply::Welcome(user) => ServerMessage::Welcome { user: user.to_owned() },
+            Reply::Refused(reason) => ServerMessage::Refused { reason: reason.to_owned() },
+            Reply::Output(text) => ServerMessage::Output { text: text.to_owned() },
             // This client sends complete forms only.
-            Shown::More => return,
-            Shown::Done(Outcome { values, error, exit }) => {
-                Tell::Done { values: values.clone(), error: error.clone(), exit: *exit }
+            Reply::More => return,
+            Reply::Done(Outcome { values, error, exit }) => {
+                ServerMessage::Done { values: values.clone(), error: error.clone(), exit: *exit }
             }
-            Shown::Names(names) => Tell::Names { names: names.to_vec() },
+            Reply::Names(names) => ServerMessage::Names { names: names.to_vec() },
         };
-        out.extend(line_of(&tell));
+        out.extend(line_of(&message));
     }
 }
 
@@ -139,14 +141,14 @@ pub fn line_of(message: &impl Serialize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ask, Decoder, LINE_BYTES_MAX, line_of};
+    use super::{ClientMessage, Decoder, LINE_BYTES_MAX, line_of};
     use crate::dialect::{Decode, Event};
 
     #[test]
     fn messages_are_decoded_from_pieces_of_any_size() {
-        let mut bytes = line_of(&Ask::Eval { text: "(f\n 1)".to_owned() });
-        bytes.extend(line_of(&Ask::Run { text: "3".to_owned() }));
-        bytes.extend(line_of(&Ask::Interrupt {}));
+        let mut bytes = line_of(&ClientMessage::Eval { text: "(f\n 1)".to_owned() });
+        bytes.extend(line_of(&ClientMessage::Run { text: "3".to_owned() }));
+        bytes.extend(line_of(&ClientMessage::Interrupt {}));
         for size in 1..=bytes.len() {
             let mut decoder = Decoder::default();
             let events: Vec<Event> =
@@ -163,6 +165,6 @@ mod tests {
         }
         let mut decoder = Decoder::default();
         let error = (0..).find_map(|_| decoder.feed(&[b'x'; 65536]).err()).unwrap();
-        assert_eq!(error, format!("a line of more than {LINE_BYTES_MAX} bytes"));
+        assert_eq!(error, format!("the line has more than {LINE_BYTES_MAX} bytes"));
     }
 }

@@ -10,9 +10,9 @@
 //! runs. When the user disconnects, the session is ended as a whole.
 
 use crate::comma::{self, Typed};
-use crate::dialect::{Decode, Encode, Event, Outcome, Shown, TEXT_BYTES_MAX};
+use crate::dialect::{Decode, Encode, Event, Outcome, Reply, TEXT_BYTES_MAX};
 use crate::evaluation::{self, Interrupt};
-use crate::wire::{Outlet, Wire};
+use crate::wire::{ConnectionWriter, Wire};
 use crate::worlds::World;
 use kyocho_lisp::account::{Account, Overdrawn, Reserved};
 use kyocho_lisp::port::SessionPorts;
@@ -35,7 +35,7 @@ const INPUT_STACK_BYTES: usize = 64 * 1024;
 /// A user's connection.
 pub(crate) struct Connection {
     pub(crate) reader: Box<dyn Read + Send>,
-    pub(crate) writer: Box<dyn Outlet>,
+    pub(crate) writer: Box<dyn ConnectionWriter>,
     pub(crate) decode: Box<dyn Decode>,
     pub(crate) encode: Arc<dyn Encode>,
 }
@@ -45,7 +45,7 @@ impl Connection {
     pub(crate) fn refuse(self, reason: &str) {
         let client = Client { wire: Wire::new(self.writer), encode: self.encode };
         // The client may have disconnected; then the reason is not needed.
-        let _ = client.show(Shown::Refused(reason));
+        let _ = client.show(Reply::Refused(reason));
     }
 }
 
@@ -57,15 +57,15 @@ struct Client {
 }
 
 impl Client {
-    fn show(&self, shown: Shown<'_>) -> io::Result<()> {
-        self.wire.send(|out| self.encode.encode(shown, out))
+    fn show(&self, reply: Reply<'_>) -> io::Result<()> {
+        self.wire.send(|out| self.encode.encode(reply, out))
     }
 }
 
 /// The session's output port writes here.
 impl Write for Client {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.wire.write(bytes, |text, out| self.encode.encode(Shown::Output(text), out))
+        self.wire.write(bytes, |text, out| self.encode.encode(Reply::Output(text), out))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -91,7 +91,7 @@ pub(crate) fn serve(
         Ok(session) => session,
         Err(error) => {
             // The client may have disconnected; then the reason is not needed.
-            let _ = client.show(Shown::Refused(&error.to_string()));
+            let _ = client.show(Reply::Refused(&error.to_string()));
             return;
         }
     };
@@ -117,10 +117,10 @@ pub(crate) fn serve(
             let _ = Loop { session, client, shared, partial }.run(account.name(), world, &events);
         }
         (Err(error), _) => {
-            let _ = client.show(Shown::Refused(&error.to_string()));
+            let _ = client.show(Reply::Refused(&error.to_string()));
         }
         (_, Err(error)) => {
-            let _ = client.show(Shown::Refused(&format!("no memory for the session: {error}")));
+            let _ = client.show(Reply::Refused(&format!("no memory for the session: {error}")));
         }
     }
     handle.end();
@@ -171,7 +171,7 @@ impl InputReader {
             let decoded = match decoded {
                 Ok(decoded) => decoded,
                 Err(reason) => {
-                    let _ = self.client.show(Shown::Refused(&reason));
+                    let _ = self.client.show(Reply::Refused(&reason));
                     break;
                 }
             };
@@ -238,10 +238,10 @@ struct Loop {
 impl Loop {
     fn run(&mut self, user: &str, world: &World, events: &Receiver<Waiting>) -> io::Result<()> {
         let entered = world.enter(&mut self.session);
-        self.client.show(Shown::Welcome(user))?;
+        self.client.show(Reply::Welcome(user))?;
         if let Err(reason) = entered {
             self.client
-                .show(Shown::Output(&format!("your saved world cannot be loaded: {reason}\n")))?;
+                .show(Reply::Output(&format!("your saved world cannot be loaded: {reason}\n")))?;
         }
         for (event, _held) in events.iter() {
             match event {
@@ -251,7 +251,7 @@ impl Loop {
                 Event::Complete(prefix) => {
                     let mut names = self.session.names(&prefix);
                     names.truncate(NAMES_MAX);
-                    self.client.show(Shown::Names(&names))?;
+                    self.client.show(Reply::Names(&names))?;
                 }
                 // `getty-input` handles these.
                 Event::Interrupt | Event::Answer(_) => {}
@@ -271,7 +271,7 @@ impl Loop {
         let is_charged = held.resize(partial.bytes()).is_ok();
         match completeness {
             Completeness::Incomplete if is_charged && partial.bytes() < TEXT_BYTES_MAX => {
-                self.client.show(Shown::More)
+                self.client.show(Reply::More)
             }
             _ => {
                 let text = partial.take();
@@ -287,8 +287,8 @@ impl Loop {
         match comma::typed(text) {
             Typed::Text(text) => self.evaluate_lisp(&text, evaluator),
             Typed::Notice(notice) => {
-                self.client.show(Shown::Output(&notice))?;
-                self.client.show(Shown::Done(&Outcome::default()))
+                self.client.show(Reply::Output(&notice))?;
+                self.client.show(Reply::Done(&Outcome::default()))
             }
         }
     }
@@ -301,7 +301,7 @@ impl Loop {
         }
         outcome.exit = self.session.exit_code();
         self.session.flush_output();
-        self.client.show(Shown::Done(&outcome))
+        self.client.show(Reply::Done(&outcome))
     }
 }
 

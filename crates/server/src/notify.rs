@@ -15,25 +15,25 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The server is ready for connections.
 pub(crate) fn ready(console: Console) {
-    tell(console, "READY=1");
+    notify(console, "READY=1");
 }
 
 /// The configuration is being read again; [`ready`] ends this state.
 pub(crate) fn reloading(console: Console) {
-    tell(console, &format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_ns() / 1000));
+    notify(console, &format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_ns() / 1000));
 }
 
 /// The server ends.
 pub(crate) fn stopping(console: Console) {
-    tell(console, "STOPPING=1");
+    notify(console, "STOPPING=1");
 }
 
 /// The server works: it need not be restarted.
 pub(crate) fn alive(console: Console) {
-    tell(console, "WATCHDOG=1");
+    notify(console, "WATCHDOG=1");
 }
 
-fn tell(console: Console, message: &str) {
+fn notify(console: Console, message: &str) {
     if let Some(name) = std::env::var_os("NOTIFY_SOCKET")
         && let Err(error) = send(&name, message.as_bytes())
     {

@@ -2,7 +2,7 @@
 //!
 //! The parsers of addresses and of the configuration need only this, so they lie below the doors.
 
-use crate::section::{Complaint, Section, Settings};
+use crate::section::{ConfigMistake, Section, Settings};
 
 /// Describes a protocol.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Protocol {
 ///
 /// # Errors
 /// The mistake in the table, and its place.
-pub(crate) type ReadSection = fn(Option<Section<'_>>) -> Result<Settings, Complaint>;
+pub(crate) type ReadSection = fn(Option<Section<'_>>) -> Result<Settings, ConfigMistake>;
 
 /// The TCP ports on which a protocol may listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) enum ConfiguredUser {
     None,
     /// Yes, and any process of the machine can connect. The user must have no number on the host,
     /// no keys and no files, and may not install policies.
-    Anybody,
+    Unidentified,
     /// Yes, and each client sends a secret of the server. So it may be any user.
     Trusted,
 }

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
 /// The bytes of the file where a mistake is, and its description.
-pub(crate) type Complaint = (Range<usize>, String);
+pub(crate) type ConfigMistake = (Range<usize>, String);
 
 /// The values that a protocol has read from its section. Only that protocol knows their type.
 pub(crate) type Settings = Arc<dyn Any + Send + Sync>;
@@ -26,7 +26,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// The table does not have the form of this type.
-    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, Complaint> {
+    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, ConfigMistake> {
         let own = self.0.span();
         T::deserialize(ValueDeserializer::from(self.0))
             .map_err(|error| (error.span().unwrap_or(own), error.message().to_owned()))

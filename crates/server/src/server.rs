@@ -6,8 +6,8 @@
 //!             accepts, identifies the user      reads, evaluates, prints
 //! ```
 //!
-//! All of them are microprocesses (paper 4, §3.1) that wait in `io_uring`, so an idle server uses no
-//! processor time.
+//! All of them are microprocesses (paper 4, §3.1) that wait in `io_uring`, so an idle server uses
+//! no processor time.
 
 use crate::address::Address;
 use crate::config::{Config, ConfigError};
@@ -47,7 +47,9 @@ impl fmt::Display for ServeError {
             Self::Configuration(message) => f.write_str(message),
             Self::NoDirectory(error) => error.fmt(f),
             Self::Listen(address, error) => write!(f, "{address}: {error}"),
-            Self::Heartbeat(error) => write!(f, "the heartbeat: {error}"),
+            Self::Heartbeat(error) => {
+                write!(f, "cannot start the heartbeat for the service manager: {error}")
+            }
         }
     }
 }

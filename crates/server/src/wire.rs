@@ -9,19 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 
 /// The sending half of a connection. A write that a signal interrupts has sent nothing.
-pub(crate) trait Outlet: Write + Send {
+pub(crate) trait ConnectionWriter: Write + Send {
     /// Ends the connection in both directions.
     fn hang_up(&self);
 }
 
-impl Outlet for std::os::unix::net::UnixStream {
+impl ConnectionWriter for std::os::unix::net::UnixStream {
     fn hang_up(&self) {
         // The client may have closed it already.
         let _ = self.shutdown(Shutdown::Both);
     }
 }
 
-impl Outlet for std::net::TcpStream {
+impl ConnectionWriter for std::net::TcpStream {
     fn hang_up(&self) {
         // The client may have closed it already.
         let _ = self.shutdown(Shutdown::Both);
@@ -33,7 +33,7 @@ impl Outlet for std::net::TcpStream {
 pub(crate) struct Wire(Arc<Mutex<Line>>);
 
 struct Line {
-    writer: Box<dyn Outlet>,
+    writer: Box<dyn ConnectionWriter>,
     /// Encoded bytes that are not sent yet: less than one message.
     pending: Vec<u8>,
 }
@@ -61,7 +61,7 @@ impl Line {
 }
 
 impl Wire {
-    pub(crate) fn new(writer: Box<dyn Outlet>) -> Self {
+    pub(crate) fn new(writer: Box<dyn ConnectionWriter>) -> Self {
         Self(Arc::new(Mutex::new(Line { writer, pending: Vec::new() })))
     }
 

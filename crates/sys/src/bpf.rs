@@ -2,9 +2,10 @@
 //! (`bpf(2)`).
 //!
 //! ```text
-//!   Assembler ──► Program ──attach──► tracepoint      the kernel runs it there as long as the attachment lives
+//!   Assembler ──► Program ──attach──► tracepoint: the kernel runs it while the attachment lives
 //!                    │
-//!                    └─ Map: a hash, words in shared memory (`Words`), a ring whose reader can sleep (`Ring`)
+//!                    └─ Map: a hash, words in shared memory (`Words`), or a ring whose reader can
+//!                       sleep (`Ring`)
 //! ```
 //!
 //! Needs the capabilities `CAP_BPF` and `CAP_PERFMON`. The kernel verifies a program before it

@@ -72,7 +72,7 @@ pub fn set_inheritance(descriptor: BorrowedFd<'_>, to: Inheritance) -> Result<()
 ///
 /// # Errors
 /// `SRCH`: there is no such process. Injected errors.
-pub fn tell(descriptor: BorrowedFd<'_>, process: u32) -> Result<(), Errno> {
+pub fn set_owner(descriptor: BorrowedFd<'_>, process: u32) -> Result<(), Errno> {
     fault::check(Call::Open)?;
     let arguments = [descriptor.as_raw_fd() as usize, libc::F_SETOWN as usize, process as usize];
     // SAFETY: takes numbers.

@@ -2,7 +2,7 @@
 //! abandoned.
 //!
 //! ```text
-//!   start ─► thread: open(path) ............ waits for the other end of a named pipe ─► done: the event is raised
+//!   start ─► thread: open(path) ... waits for the other end of a named pipe ─► raises the event
 //!   interrupt ─► a signal to that thread: open fails with INTR
 //! ```
 //!
@@ -20,7 +20,7 @@ use crate::event::Event;
 use crate::fault::{self, Call};
 use crate::prim::thread::Builder;
 use crate::raw::{call, owned};
-use crate::signal::{self, Delivery, Info, Manner, Signal};
+use crate::signal::{self, Delivery, HandlerOptions, Info, Signal};
 use crate::thread_id::ThreadId;
 
 /// Stack for one system call and the library's own frames.
@@ -123,7 +123,8 @@ fn install_handler() -> Result<(), Errno> {
     static INSTALLED: OnceLock<Result<(), Errno>> = OnceLock::new();
     *INSTALLED.get_or_init(|| {
         // SAFETY: the handler does nothing.
-        unsafe { signal::install(Signal::realtime(SIGNAL), nothing, Manner::default()) }.map(drop)
+        unsafe { signal::install(Signal::realtime(SIGNAL), nothing, HandlerOptions::default()) }
+            .map(drop)
     })
 }
 

@@ -2,11 +2,11 @@
 //! another thread waits on the word, the named thread runs in the waiter's class.
 //!
 //! ```text
-//!   donor                                   recipient, a thread of any process that shares the word
+//!   donor                                 recipient, a thread of any process that shares the word
 //!   name(word, recipient)
-//!   donate(word): sleeps ─────────────────► runs in the donor's class
-//!                                           ... does the work that the donor waits for
-//!   returns ◄────────────────────────────── end(word, me): runs in its own class again
+//!   donate(word): sleeps ───────────────► runs in the donor's class
+//!                                         ... does the work that the donor waits for
+//!   returns ◄──────────────────────────── end_donations(word, me): runs in its own class again
 //! ```
 //!
 //! The word is never *held* like a lock: a thread that gets it releases it at once. If another
@@ -30,7 +30,7 @@ const LOCK: usize = 13;
 
 /// The reason why a donation has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Donation {
+pub enum DonationEnd {
     /// The recipient ended it, or died.
     Ended,
     /// The deadline has passed.
@@ -57,10 +57,10 @@ pub fn name(word: &AtomicU32, recipient: ThreadId) -> Named {
 
 /// Sleeps, and donates the caller's scheduling class meanwhile, until the recipient ends it or the
 /// monotonic clock reads `deadline_ns`. The word may be unmapped meanwhile: then the call returns
-/// [`Donation::Refused`].
-pub fn donate(word: Named, deadline_ns: u64) -> Donation {
+/// [`DonationEnd::Refused`].
+pub fn donate(word: Named, deadline_ns: u64) -> DonationEnd {
     if fault::check(Call::FutexWait).is_err() {
-        return Donation::Refused;
+        return DonationEnd::Refused;
     }
     let deadline = timespec(deadline_ns);
     let arguments = [word.0, LOCK, 0, &raw const deadline as usize];
@@ -69,16 +69,16 @@ pub fn donate(word: Named, deadline_ns: u64) -> Donation {
     match answer {
         Ok(_) => {
             give_back(word);
-            Donation::Ended
+            DonationEnd::Ended
         }
-        Err(Errno::TIMEDOUT) => Donation::TimedOut,
-        Err(_) => Donation::Refused,
+        Err(Errno::TIMEDOUT) => DonationEnd::TimedOut,
+        Err(_) => DonationEnd::Refused,
     }
 }
 
 /// Ends donations through `word` to the calling thread, which must be `me`. One load if there are
 /// none.
-pub fn end(word: &AtomicU32, me: ThreadId) {
+pub fn end_donations(word: &AtomicU32, me: ThreadId) {
     let seen = word.load(Ordering::Relaxed);
     if seen & libc::FUTEX_WAITERS != 0 && seen & NUMBER == me.number() {
         give_back(Named(word.as_ptr().expose_provenance()));

@@ -51,7 +51,7 @@ struct Node {
 /// While it lives, `word` names the calling thread. After that, or once the thread has ended, the
 /// word is marked as ended.
 #[derive(Debug)]
-pub struct Living<'a> {
+pub struct LivenessGuard<'a> {
     word: &'a AtomicU32,
     list: *mut List,
     /// The thread's previous list: the C library's.
@@ -60,7 +60,7 @@ pub struct Living<'a> {
     _thread: PhantomData<*mut ()>,
 }
 
-impl<'a> Living<'a> {
+impl<'a> LivenessGuard<'a> {
     /// Writes the calling thread's number into `word`. Meanwhile the thread must not take robust
     /// locks of the C library.
     ///
@@ -96,7 +96,7 @@ impl<'a> Living<'a> {
     }
 }
 
-impl Drop for Living<'_> {
+impl Drop for LivenessGuard<'_> {
     fn drop(&mut self) {
         let [address, bytes] = self.before;
         // SAFETY: the list that the kernel returned for this thread.

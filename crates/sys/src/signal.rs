@@ -91,7 +91,7 @@ pub type Handler = unsafe extern "C" fn(signal: i32, info: *mut Info, context: *
 
 /// Options of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Manner {
+pub struct HandlerOptions {
     /// Run on the alternate stack of the thread, if it has one (`SA_ONSTACK`).
     pub on_alternate_stack: bool,
     /// Leave the signal itself unblocked, because the handler may switch stacks and never return
@@ -156,7 +156,11 @@ impl Action {
 /// # Safety
 /// The handler does only what is safe wherever the signal may arrive: no allocation, no lock that
 /// the interrupted code may hold, and `errno` preserved ([`preserving_errno`]).
-pub unsafe fn install(signal: Signal, handler: Handler, manner: Manner) -> Result<Action, Errno> {
+pub unsafe fn install(
+    signal: Signal,
+    handler: Handler,
+    manner: HandlerOptions,
+) -> Result<Action, Errno> {
     let mut flags = libc::SA_SIGINFO;
     for (wanted, flag) in [
         (manner.on_alternate_stack, libc::SA_ONSTACK),

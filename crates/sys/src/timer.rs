@@ -12,7 +12,7 @@ use crate::thread_id::ThreadId;
 
 /// The time that a timer measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
+pub enum TimerClock {
     /// Elapsed time.
     Monotonic,
     /// CPU time of the calling kernel thread.
@@ -30,11 +30,11 @@ impl Timer {
     ///
     /// # Errors
     /// `AGAIN`: the host permits no more timers. `INVAL`: no such thread.
-    pub fn new(thread: ThreadId, signal: Signal, measure: Measure) -> Result<Self, Errno> {
+    pub fn new(thread: ThreadId, signal: Signal, measure: TimerClock) -> Result<Self, Errno> {
         fault::check(Call::Timer)?;
         let clock = match measure {
-            Measure::Monotonic => libc::CLOCK_MONOTONIC,
-            Measure::ThreadCpu => libc::CLOCK_THREAD_CPUTIME_ID,
+            TimerClock::Monotonic => libc::CLOCK_MONOTONIC,
+            TimerClock::ThreadCpu => libc::CLOCK_THREAD_CPUTIME_ID,
         };
         // SAFETY: integers and a pointer, for which zero is a valid value.
         let mut event: libc::sigevent = unsafe { core::mem::zeroed() };

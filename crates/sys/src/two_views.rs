@@ -2,11 +2,11 @@
 //! view for its runtime, which can always read and write the same pages.
 //!
 //! ```text
-//!   program's view   [ no access | read | read and write | ... ]   rights by mprotect or userfaultfd
-//!                         │          │           │
-//!   the pages (memfd)     o          o           o
-//!                         │          │           │
-//!   runtime's view   [ read and write, always                 ]
+//!   program's view  [ no access | read | read and write | ... ]  rights by mprotect or userfaultfd
+//!                        │          │           │
+//!   the pages (memfd)    o          o           o
+//!                        │          │           │
+//!   runtime's view  [ read and write, always                 ]
 //! ```
 //!
 //! A copy of the process (`fork`) has neither view. Otherwise its writes would go to the pages

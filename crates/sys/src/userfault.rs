@@ -6,8 +6,9 @@
 //! system call that meets such a page fails with `FAULT`.
 //!
 //! ```text
-//!   not in the page table ──access──> SIGBUS        admit(pages, WriteProtected) ──> readable
-//!   write-protected ───────write───> SIGBUS         or, if written pages are collected: the kernel permits and records it
+//!   not in the page table ──access──> SIGBUS   admit(pages, WriteProtected) ──> readable
+//!   write-protected ───────write───> SIGBUS    if written pages are collected, the kernel permits
+//!                                              and records the write instead
 //! ```
 #![expect(unsafe_code, reason = "calls on structures")]
 

@@ -14,7 +14,7 @@ use kyocho_sys::scheduling::{self, Attributes, Class, OnFork};
 use kyocho_sys::signal::{self, AlternateStack, Delivery, Signal};
 use kyocho_sys::task::{StateReader, SystemCallReader, ThreadId};
 use kyocho_sys::thread;
-use kyocho_sys::timer::{Measure, Timer};
+use kyocho_sys::timer::{Timer, TimerClock};
 
 /// Calls every wrapper once, stopping at the first error.
 fn everything() -> Result<(), Errno> {
@@ -38,7 +38,7 @@ fn everything() -> Result<(), Errno> {
     let before = signal::set_delivery(Signal::USR1, Delivery::Unblock)?;
     assert_eq!(before, Delivery::Unblock);
     drop(AlternateStack::install(PAGE_BYTES)?);
-    let timer = Timer::new(me, Signal::USR1, Measure::Monotonic)?;
+    let timer = Timer::new(me, Signal::USR1, TimerClock::Monotonic)?;
     timer.set_period(0)?;
     let event = Event::new()?;
     event.notify()?;

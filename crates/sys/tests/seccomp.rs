@@ -20,7 +20,7 @@ use kyocho_sys::poll::{self, Interest};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
 use kyocho_sys::prim::thread::{self, scope};
 use kyocho_sys::seccomp::{Inherited, Instruction, Listener, Notification, listen};
-use kyocho_sys::signal::{self, Info, Manner, Signal};
+use kyocho_sys::signal::{self, HandlerOptions, Info, Signal};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 
@@ -129,7 +129,7 @@ fn call_all(to: &Sender<Result<i32, Errno>>) {
 fn signals_lose_no_answer() {
     let interruption = Signal::realtime(3);
     // SAFETY: the handler does nothing.
-    unsafe { signal::install(interruption, nothing, Manner::default()) }.unwrap();
+    unsafe { signal::install(interruption, nothing, HandlerOptions::default()) }.unwrap();
     let (to, from) = channel();
     let callers = thread::spawn(move || call_all(&to));
     let Ok(listener) = from.recv().unwrap() else {

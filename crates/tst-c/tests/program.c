@@ -1,4 +1,5 @@
-/* Uses every function of tst.h, on threads where threads matter. Prints "ok" and exits with 0, or names the line that failed. */
+/* Uses every function of tst.h, on threads where threads matter. Prints "ok" and exits with 0, or
+ * names the line that failed. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

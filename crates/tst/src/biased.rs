@@ -6,10 +6,10 @@
 //! `bias.rs` proves that this suffices.
 //!
 //! ```text
-//!              owner locks                       visitor: revoke, barrier, wait for the owner to leave
-//!   BIASED ───────────────► owner inside     BIASED ─────────────────────────────────────────────► UNBIASED
-//!     ▲                                                                                               │
-//!     └───────── the owner has taken the plain lock REBIAS_AFTER times without a visitor ─────────────┘
+//!            owner locks                     visitor: revoke, barrier, wait for the owner to leave
+//!   BIASED ─────────────► owner inside   BIASED ────────────────────────────────────────► UNBIASED
+//!     ▲                                                                                      │
+//!     └─────── the owner has taken the plain lock REBIAS_AFTER times without a visitor ──────┘
 //! ```
 //!
 //! While unbiased, the lock is a plain [mutex](crate::blocking::mutex) for all. The owner restores

@@ -6,8 +6,11 @@
 //!           y != 0?  ── wants[i] = false, wait for y == 0, enter again
 //!           y = i;  ‖
 //!           x == i?  ── inside: no other thread came in between
-//!           wants[i] = false; wait until no thread wants;  y == i?  ── inside;  else wait for y == 0, enter again
-//!   leave:  y = 0;  wants[i] = false                          ‖: a full barrier, unnecessary on one processor
+//!           wants[i] = false; wait until no thread wants
+//!           y == i?  ── inside;  else wait for y == 0, enter again
+//!   leave:  y = 0;  wants[i] = false
+//!
+//!   ‖: a full barrier, unnecessary on one processor
 //! ```
 //!
 //! # Participants

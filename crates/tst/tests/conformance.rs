@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use kyocho_arch::set_current_vp;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use kyocho_sys::prim::thread::{scope, yield_now};
-use kyocho_sys::signal::{Info, Manner, Signal, install, send};
+use kyocho_sys::signal::{HandlerOptions, Info, Signal, install, send};
 use kyocho_sys::task::ThreadId;
 use kyocho_tst::{
     Atomics, Counter, FreeList, Lamport, Link, Links, Method, Queue, Refusal, Restartable, Section,
@@ -319,7 +319,7 @@ fn no_handler_of_the_thread_runs_while_its_signals_are_blocked() {
     }
     let signal = Signal::realtime(3);
     // SAFETY: the handler only adds to a word.
-    unsafe { install(signal, handle, Manner::default()) }.unwrap();
+    unsafe { install(signal, handle, HandlerOptions::default()) }.unwrap();
     let ticket = SignalsBlocked.enter().unwrap();
     send(ThreadId::current(), signal).unwrap();
     assert_eq!(HANDLED.load(Ordering::SeqCst), 0);

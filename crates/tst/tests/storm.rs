@@ -12,10 +12,10 @@ use std::sync::{Mutex, PoisonError};
 use kyocho_arch::restartable::{self, Fifo, Link, rewind};
 use kyocho_arch::{mutant, pc_of, set_current_vp, set_pc};
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use kyocho_sys::signal::{Info, Manner, Signal, install};
+use kyocho_sys::signal::{HandlerOptions, Info, Signal, install};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
-use kyocho_sys::timer::{Measure, Timer};
+use kyocho_sys::timer::{Timer, TimerClock};
 
 const VP: NonNull<()> = NonNull::dangling();
 /// Time between two signals: short enough that many hit, long enough that the main code makes
@@ -84,14 +84,20 @@ fn storm(
     unsafe { set_current_vp(VP.as_ptr()) };
     let signal = Signal::realtime(5);
     // SAFETY: the handler uses atomics and sequences only.
-    unsafe { install(signal, on_timer, Manner { restart_calls: true, ..Manner::default() }) }
-        .unwrap();
+    unsafe {
+        install(
+            signal,
+            on_timer,
+            HandlerOptions { restart_calls: true, ..HandlerOptions::default() },
+        )
+    }
+    .unwrap();
     // SAFETY: only the lifetime changes; the pointer is removed below.
     let mut job: Job =
         unsafe { core::mem::transmute::<*const (dyn Fn() + Sync + '_), Job>(in_handler) };
     RESTARTED.store(0, Ordering::Relaxed);
     JOB.store(&raw mut job, Ordering::Release);
-    let timer = Timer::new(ThreadId::current(), signal, Measure::Monotonic).unwrap();
+    let timer = Timer::new(ThreadId::current(), signal, TimerClock::Monotonic).unwrap();
     timer.set_period(PERIOD_NS).unwrap();
     let mut batches = 0;
     while batches < BATCHES_MAX && !enough(batches) {

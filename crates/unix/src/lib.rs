@@ -12,10 +12,10 @@
 //!
 //! The paper redirects every system call to an emulation library that calls the UNIX server. Here
 //! the host's filter divides them. A call on what a program already *has* goes to the host, at the
-//! host's cost, because it harms nobody even if the program is hostile. A call that *names*
-//! something new is served: the host carries it to the server (`SECCOMP_RET_USER_NOTIF`) with the
-//! argument words as they were in the registers. Descriptors are the host's, handed over by the
-//! server, so reading, writing, pipes, forking and waiting have the host's cost.
+//! host's cost, because it harms no other process even if the program is hostile. A call that
+//! *names* something new is served: the host carries it to the server (`SECCOMP_RET_USER_NOTIF`)
+//! with the argument words as they were in the registers. Descriptors are the host's, handed over
+//! by the server, so reading, writing, pipes, forking and waiting have the host's cost.
 //!
 //! The folders are layers, each of which imports only from itself and from those below it.
 //! `ARCHITECTURE.md` lists them, and a test compares the imports with that list.

@@ -107,7 +107,7 @@ impl fmt::Display for StartError {
             }
             Self::Host(what, errno) => write!(f, "this host does not permit {what}: {errno}"),
             Self::Lost(who) => {
-                write!(f, "kyocho unix: the {who} was killed; what ran under it is ended")
+                write!(f, "kyocho unix: the {who} was killed; its programs were ended")
             }
         }
     }

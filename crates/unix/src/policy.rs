@@ -3,10 +3,10 @@
 //! Pure: a table, and two ways to evaluate it. One is [`decide`]; the other is the filter for the
 //! host, written by `policy/filter.rs`.
 //!
-//! A call is *native* if it harms nobody when a hostile client makes it: calls on descriptors that
-//! the server has handed over, on the client's own memory, signals, threads and children. A call is
-//! *served* if it names something: a path, a process, an address. It is also served if it takes
-//! some of a resource that the instance has a limit of.
+//! A call is *native* if it harms no other process when a hostile client makes it: calls on
+//! descriptors that the server has handed over, on the client's own memory, signals, threads and
+//! children. A call is *served* if it names something: a path, a process, an address. It is also
+//! served if it takes some of a resource that the instance has a limit of.
 //!
 //! Serving has a price: a signal can interrupt a served call before the server has received it. The
 //! call then fails with `EINTR` if the handler was installed without `SA_RESTART`. Programs do not

@@ -183,7 +183,7 @@ impl Request<'_> {
 
     /// The canonical virtual path of directory `number`.
     pub(crate) fn base_of(&self, number: i32) -> Result<Vec<u8>, Errno> {
-        let shown = self.client.directory(number)?;
-        self.server.mounts.to_virtual(&shown).ok_or(crate::errors::NOT_FOUND)
+        let host_path = self.client.directory(number)?;
+        self.server.mounts.to_virtual(&host_path).ok_or(crate::errors::NOT_FOUND)
     }
 }

@@ -1,9 +1,12 @@
 //! The parts of an emulation library in a UNIX client that a compiler cannot generate (Paper 2).
 //!
 //! ```text
-//!   enter     a program's first instruction, on the stack that it was given        thread   a second kernel thread
-//!   copy      bytes between program and library; a fault ends it with an answer    leave    the end of one, with its stack
-//!   return    what a signal handler returns to                                     alternate   another stack for signals
+//!   enter      a program's first instruction, on the stack that it was given
+//!   copy       bytes between program and library; a fault ends it with an answer
+//!   return     what a signal handler returns to
+//!   thread     a second kernel thread
+//!   leave      the end of one, with its stack
+//!   alternate  another stack for signals
 //! ```
 //!
 //! Nothing here uses thread-local storage, because the thread pointer belongs to the program.

@@ -1,12 +1,12 @@
 //! The *launcher*: code at a fixed address in every UNIX client.
 //!
 //! ```text
-//!   offset 0   path        "/proc/self/exe": the one path that a client may execute, which is this very code
-//!          16  start       requests a plan, executes it, enters the program
-//!              exec        system call, then RETURN with its answer
-//!              chdir       fchdir, close of the same descriptor, then RETURN with fchdir's answer
-//!              sites       called by rewritten call sites instead of the host
-//!              owner       numbers of the user, filled in by the code that copies the launcher
+//!   offset 0   path   "/proc/self/exe": the only path that a client may execute; it is this code
+//!          16  start  requests a plan, executes it, enters the program
+//!              exec   system call, then RETURN with its answer
+//!              chdir  fchdir, close of the same descriptor, then RETURN with fchdir's answer
+//!              sites  called by rewritten call sites instead of the host
+//!              owner  numbers of the user, filled in by the code that copies the launcher
 //! ```
 //!
 //! It decides nothing: the server provides a plan. A plan consists of records of seven words: a
@@ -18,20 +18,20 @@
 //!
 //! # Sites
 //!
-//! `mov ecx, ENTRY; call rcx` replaces `mov eax, NUMBER; syscall` (`unix/src/program/sites.rs`), or the
-//! call in C's `syscall`. An entry returns like the call: the host also changes `rcx` and `r11`.
-//! `clone` and `vfork` return through a register that C lets them change, because the child has
-//! another stack, or overwrites words on the parent's.
+//! `mov ecx, ENTRY; call rcx` replaces `mov eax, NUMBER; syscall` (`unix/src/program/sites.rs`), or
+//! the call in C's `syscall`. An entry returns like the call: the host also changes `rcx` and
+//! `r11`. `clone` and `vfork` return through a register that C lets them change, because the child
+//! has another stack, or overwrites words on the parent's.
 //!
 //! Their data is in one private page of the client ([`LOCAL`]), which the host zeroes in a child of
 //! `fork`:
 //!
 //! ```text
-//!    0   number     of this process, 0: not known
-//!    4   again      the same again: valid if both are equal
-//!    8   sharers    number of processes that may share this memory: while it is not 0, nothing is cached
-//!   12   count      number of sites that the server knows in the library that is mapped next
-//!   16   sites      offset in the file, old word, new word
+//!    0  number   of this process, 0: not known
+//!    4  again    the same again: valid if both are equal
+//!    8  sharers  number of processes that may share this memory: unless it is 0, nothing is cached
+//!   12  count    number of sites that the server knows in the library that is mapped next
+//!   16  sites    offset in the file, old word, new word
 //! ```
 //!
 //! **Invariant:** no process mistakes another's number for its own. Two results of the host are

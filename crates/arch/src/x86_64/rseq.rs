@@ -2,11 +2,11 @@
 //! rules.
 //!
 //! ```text
-//!   entry:   rseq_cs of this thread = descriptor          the kernel now knows [start, post-commit) and abort
+//!   entry:   rseq_cs of this thread = descriptor   the kernel now knows start, post-commit, abort
 //!   start:   this thread runs on r10's CPU?  ── no ──►  refused
-//!            the operation                             as in `restartable.rs`; its last instruction commits
-//!   post-commit: return                                 rseq_cs stays: the kernel ignores one that the PC has left
-//!   abort:   go to entry                                after the signature; the kernel jumps here
+//!            the operation           as in `restartable.rs`; its last instruction commits
+//!   post-commit: return              rseq_cs stays: the kernel ignores it once the PC has left
+//!   abort:   go to entry             after the signature; the kernel jumps here
 //! ```
 //!
 //! **Invariant:** `start` is the address after the store to `rseq_cs`. A signal between the two

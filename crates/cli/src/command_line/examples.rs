@@ -47,7 +47,7 @@ Examples:
   kyocho unix --trace -- ./program       list its system calls
 
 Exit codes: those of the program; 126 or 127 if it cannot be executed, 128 + N if signal N ended
-it, 125 if the UNIX server could not be started or was lost.
+it, 125 if the UNIX server could not be started or was killed.
 More: docs/tutorials/untrusted.md, docs/unix.md.";
 
 pub(super) const SERVE: &str = "\

@@ -21,7 +21,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::dsm::start::{Node, start};
-use crate::dsm::{Carrier, Keeper, RunArguments};
+use crate::dsm::{LockScheme, RunArguments, TransportKind};
 use crate::terminal::complain;
 
 /// Time after the deadline for the other nodes to notice a node's death by themselves.
@@ -34,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const STARTED_BY_MPI: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID"];
 
 pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
-    if arguments.transport == Some(Carrier::Mpi) {
+    if arguments.transport == Some(TransportKind::Mpi) {
         complain(&format!("kyocho dsm run: {}", become_program(arguments)));
         return ExitCode::FAILURE;
     }
@@ -82,8 +82,8 @@ fn become_program(arguments: &RunArguments) -> String {
 /// The variables with the options of the nodes.
 pub(super) fn how(arguments: &RunArguments) -> Vec<(&'static str, String)> {
     let scheme = match arguments.scheme {
-        Keeper::Manager => "manager",
-        Keeper::Holder => "holder",
+        LockScheme::Manager => "manager",
+        LockScheme::Holder => "holder",
     };
     let mut variables = vec![
         (variable::SCHEME, scheme.to_owned()),
@@ -130,7 +130,7 @@ fn watch(mut running: Vec<Node>, deadline: Duration) -> u8 {
         });
         // Nodes that are still joining cannot notice it by themselves.
         for node in &mut running {
-            gone.iter().for_each(|rank| node.tell_of_end(*rank));
+            gone.iter().for_each(|rank| node.report_end(*rank));
         }
         if let Ok(signal) = signals.recv_timeout(LOOK_EVERY) {
             (code, until) = (128 + signal as u8, Some(Instant::now()));

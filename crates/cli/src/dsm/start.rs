@@ -19,7 +19,7 @@ use kyocho_sys::process::signal_at_end_of_parent;
 
 use crate::dsm::hosts::{NodeHost, node_hosts};
 use crate::dsm::run::{command_line, how, run_name};
-use crate::dsm::{Carrier, RunArguments};
+use crate::dsm::{RunArguments, TransportKind};
 
 /// Names the command that runs programs on other hosts, in place of ssh. Its arguments are a host
 /// and one command line.
@@ -44,12 +44,12 @@ enum Line {
 
 impl Node {
     /// Reports to the node that another node has ended.
-    pub(super) fn tell_of_end(&mut self, rank: u16) {
-        let news = ended(rank);
+    pub(super) fn report_end(&mut self, rank: u16) {
+        let report = ended(rank);
         // If this node has ended as well, it need not know.
-        let _told = match &mut self.line {
-            Line::Here(line) => line.write_all(news.as_bytes()),
-            Line::Remote(line) => line.write_all(news.as_bytes()),
+        let _written = match &mut self.line {
+            Line::Here(line) => line.write_all(report.as_bytes()),
+            Line::Remote(line) => line.write_all(report.as_bytes()),
         };
     }
 
@@ -80,7 +80,7 @@ fn common(
 /// Starts all nodes, or none.
 pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
     let Some(file) = &arguments.hosts else { return start_here(arguments) };
-    if arguments.transport == Some(Carrier::Shm) {
+    if arguments.transport == Some(TransportKind::Shm) {
         return Err(
             "--transport shm is for nodes on this machine only: leave out --hosts, or use tcp"
                 .to_owned(),
@@ -102,7 +102,7 @@ pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
         variables.iter().for_each(|(name, value)| place.push_str(&format!("{name}={value}\n")));
         let mut line = child.stdin.take().ok_or("no connection to the remote shell")?;
         // If the node has ended already, waiting for it reports that.
-        let _told = line.write_all(format!("{place}\n").as_bytes());
+        let _written = line.write_all(format!("{place}\n").as_bytes());
         Ok(Node { rank, child, line: Line::Remote(line) })
     })
 }
@@ -136,18 +136,18 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
         std::env::current_exe().map_err(|why| format!("cannot find the program kyocho: {why}"))?;
     let words = command_line(&arguments.program, this.into());
     started(&listeners, |rank, listener| {
-        let (hears, line) = io::pipe().map_err(|why| format!("no connection to a node: {why}"))?;
+        let (reader, line) = io::pipe().map_err(|why| format!("no connection to a node: {why}"))?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(variables.clone());
         command.env(variable::RANK, rank.to_string());
         command.env(variable::LISTENER, listener.as_raw_fd().to_string());
-        command.env(variable::LAUNCHER, hears.as_raw_fd().to_string());
+        command.env(variable::LAUNCHER, reader.as_raw_fd().to_string());
         if rank > 0 {
             command.stdin(input_again());
         }
         ends_with_this(&mut command);
         let handed: Vec<_> =
-            descriptors.iter().copied().chain([listener.as_fd(), hears.as_fd()]).collect();
+            descriptors.iter().copied().chain([listener.as_fd(), reader.as_fd()]).collect();
         let child = spawned(&mut command, &handed)?;
         Ok(Node { rank, child, line: Line::Here(line) })
     })
@@ -162,8 +162,8 @@ fn ends_with_this(command: &mut Command) {
         // This process may have ended before the call.
         if parent_id() == this { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     };
-    // SAFETY: between fork and exec the closure makes two system calls, allocates nothing, and touches
-    // no memory that another thread may have been changing.
+    // SAFETY: between fork and exec the closure makes two system calls, allocates nothing, and
+    // touches no memory that another thread may have been changing.
     unsafe { command.pre_exec(ask) };
 }
 
@@ -182,17 +182,17 @@ fn spawned(command: &mut Command, handed: &[BorrowedFd<'_>]) -> Result<Child, St
 }
 
 /// The memory that nodes on this host share for messages. `None` if another transport is used.
-fn shared(transport: Option<Carrier>, nodes: u16) -> Result<Option<Shared>, String> {
+fn shared(transport: Option<TransportKind>, nodes: u16) -> Result<Option<Shared>, String> {
     match transport {
-        Some(Carrier::Shm) if nodes > SHM_NODES_MAX => {
+        Some(TransportKind::Shm) if nodes > SHM_NODES_MAX => {
             Err(format!("--transport shm is for at most {SHM_NODES_MAX} nodes: use tcp"))
         }
         None if nodes > SHM_NODES_MAX => Ok(None),
-        None | Some(Carrier::Shm) => {
+        None | Some(TransportKind::Shm) => {
             let shared = Shared::new(nodes);
             shared.map(Some).map_err(|why| format!("no memory for nodes to share: {why}"))
         }
-        Some(Carrier::Tcp | Carrier::Mpi) => Ok(None),
+        Some(TransportKind::Tcp | TransportKind::Mpi) => Ok(None),
     }
 }
 

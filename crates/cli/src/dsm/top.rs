@@ -20,7 +20,7 @@ use ratatui::{DefaultTerminal, Frame};
 use crate::dsm::TopArguments;
 use crate::screen;
 use crate::terminal::{complain, line};
-use table::Look;
+use table::Sample;
 
 /// Time between two looks at the counters.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -47,8 +47,8 @@ pub(crate) fn command(arguments: &TopArguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn look() -> io::Result<Look> {
-    Ok(Look { nodes: counters::of_this_host()?, at: Instant::now() })
+fn look() -> io::Result<Sample> {
+    Ok(Sample { nodes: counters::of_this_host()?, at: Instant::now() })
 }
 
 /// Shows the table until the user leaves.
@@ -90,7 +90,7 @@ fn pressed(key: KeyEvent) -> Pressed {
 }
 
 /// Draws the titles, the nodes from number `first` on, and a line of help.
-fn draw(frame: &mut Frame<'_>, now: &Look, before: Option<&Look>, first: usize) {
+fn draw(frame: &mut Frame<'_>, now: &Sample, before: Option<&Sample>, first: usize) {
     let parts = [Constraint::Min(1), Constraint::Length(1)];
     let [top, bottom] = Layout::vertical(parts).areas(frame.area());
     let mut lines = table::lines(now, before, top.width.into());

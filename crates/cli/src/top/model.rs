@@ -180,7 +180,7 @@ impl Model {
     }
 
     /// Shows `message` until the next key.
-    pub(super) fn tell(&mut self, message: String) {
+    pub(super) fn show_message(&mut self, message: String) {
         self.message = message;
     }
 
@@ -199,7 +199,7 @@ impl Model {
                 if matches!(key, KeyCode::Char('y' | 'Y')) {
                     return Command::Order(target, request);
                 }
-                self.tell("cancelled".to_owned());
+                self.show_message("cancelled".to_owned());
             }
         }
         Command::Nothing
@@ -240,7 +240,7 @@ impl Model {
     /// Asks for confirmation of an order to the selected microprocess.
     fn propose(&mut self, verb: &str, order: impl Fn(u64) -> Request) {
         let Some(target) = self.selected() else {
-            return self.tell(format!("nothing to {verb}"));
+            return self.show_message(format!("nothing to {verb}"));
         };
         let name = self.rows.iter().find(|row| row.entry.id == target).map(Row::name);
         let question = format!("{verb} {target} {}? (y/n)", name.unwrap_or_default());
@@ -271,7 +271,7 @@ impl Model {
                         let question = format!("priority {level} for {target}? (y/n)");
                         self.mode = Mode::Confirm(target, request, question);
                     }
-                    None => self.tell("priorities are 0 to 63".to_owned()),
+                    None => self.show_message("priorities are 0 to 63".to_owned()),
                 };
             }
             KeyCode::Backspace => drop(text.pop()),

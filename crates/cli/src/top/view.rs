@@ -1,6 +1,6 @@
 //! Draws `kyocho top`. 80 columns and 24 lines are enough.
 
-use super::model::{Mode, Model, Row as Shown, Table as Which};
+use super::model::{Mode, Model, Row as ModelRow, Table as ModelTable};
 use kyocho_microprocess::control::{Entry, Status};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -35,8 +35,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     frame.render_widget(Line::from(summary(model)).style(bold()), top);
     match (&model.mode, model.table) {
         (Mode::Help, _) => frame.render_widget(Paragraph::new(HELP), middle),
-        (_, Which::Microprocesses) => microprocesses(frame, model, middle),
-        (_, Which::AddressSpaces) => address_spaces(frame, model, middle),
+        (_, ModelTable::Microprocesses) => microprocesses(frame, model, middle),
+        (_, ModelTable::AddressSpaces) => address_spaces(frame, model, middle),
     }
     frame.render_widget(Line::from(status(model)).style(reversed()), bottom);
 }
@@ -94,8 +94,8 @@ fn microprocesses(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-fn row(shown: &Shown) -> Row<'static> {
-    let entry = &shown.entry;
+fn row(row: &ModelRow) -> Row<'static> {
+    let entry = &row.entry;
     let style = match entry.status {
         Status::Running => Style::new().fg(Color::Green),
         Status::Blocked => Style::new().fg(Color::Yellow),
@@ -107,9 +107,9 @@ fn row(shown: &Shown) -> Row<'static> {
         entry.status.to_string(),
         format!("{:>3}", entry.priority),
         format!("{:>2}", entry.virtual_processor),
-        format!("{:>4}", shown.cpu_percent),
-        format!("{:>8}", shown.switches_per_second),
-        shown.name(),
+        format!("{:>4}", row.cpu_percent),
+        format!("{:>8}", row.switches_per_second),
+        row.name(),
         waits(entry),
     ])
     .style(style)

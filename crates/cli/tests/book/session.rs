@@ -147,10 +147,10 @@ fn body_of(block: &Block) -> String {
     }
     let mut body = String::new();
     for command in block.commands() {
-        let shown = format!("$ {}", command.replace('\n', "\n> ")).replace("\n> \n", "\n>\n");
+        let echoed = format!("$ {}", command.replace('\n', "\n> ")).replace("\n> \n", "\n>\n");
         let _ok = write!(
             body,
-            "cat <<'END-OF-COMMAND'\n{shown}\nEND-OF-COMMAND\n{command}\nstatus=$?; [ $status = 0 ] || echo \"? $status\"\n",
+            "cat <<'END-OF-COMMAND'\n{echoed}\nEND-OF-COMMAND\n{command}\nstatus=$?; [ $status = 0 ] || echo \"? $status\"\n",
         );
     }
     body

@@ -9,11 +9,11 @@ manager, client = start_new_kernel(kernel_name="kyocho", startup_timeout=SECONDS
 
 def execute(code, **options):
     """What came of a text: the reply, and what was shown, by kind."""
-    shown = []
+    messages = []
     reply = client.execute_interactive(
-        code, timeout=SECONDS, allow_stdin=False, output_hook=shown.append, **options
+        code, timeout=SECONDS, allow_stdin=False, output_hook=messages.append, **options
     )
-    return reply["content"], [(m["msg_type"], m["content"]) for m in shown]
+    return reply["content"], [(m["msg_type"], m["content"]) for m in messages]
 
 
 def ask(send, *arguments):
@@ -33,18 +33,18 @@ try:
     info = ask(client.kernel_info)
     assert info["implementation"] == "kyocho" and info["language_info"]["name"] == "scheme", info
 
-    reply, shown = execute('(display "é\\n") (define (twice x) (* 2 x)) (twice 21)')
+    reply, messages = execute('(display "é\\n") (define (twice x) (* 2 x)) (twice 21)')
     assert reply["status"] == "ok" and reply["execution_count"] == 1, reply
-    assert ("stream", {"name": "stdout", "text": "é\n"}) in shown, shown
-    assert [c["data"] for k, c in shown if k == "execute_result"] == [{"text/plain": "42"}], shown
+    assert ("stream", {"name": "stdout", "text": "é\n"}) in messages, messages
+    assert [c["data"] for k, c in messages if k == "execute_result"] == [{"text/plain": "42"}], messages
 
-    reply, shown = execute("(car 1)")
+    reply, messages = execute("(car 1)")
     assert reply["status"] == "error" and reply["evalue"].startswith("car: first argument must be a pair"), reply
     assert "notebook:1:1" in reply["traceback"][0], reply
-    assert [k for k, _ in shown if k == "error"] == ["error"], shown
+    assert [k for k, _ in messages if k == "error"] == ["error"], messages
 
-    reply, shown = execute(",help")
-    assert ["suspend ID" in c["data"]["text/plain"] for k, c in shown if k == "execute_result"] == [True], shown
+    reply, messages = execute(",help")
+    assert ["suspend ID" in c["data"]["text/plain"] for k, c in messages if k == "execute_result"] == [True], messages
 
     assert ask(client.complete, "(twi")["matches"] == ["twice"]
     completed = ask(client.complete, "'é (twi 1)", 7)
@@ -68,8 +68,8 @@ try:
         statuses[reply["parent_header"]["msg_id"]] = reply["content"]
     assert statuses[identity]["ename"] == "interrupted", statuses
     assert statuses[behind]["status"] == "aborted", statuses
-    reply, shown = execute("(twice 4)")
-    assert [c["data"] for k, c in shown if k == "execute_result"] == [{"text/plain": "8"}], shown
+    reply, messages = execute("(twice 4)")
+    assert [c["data"] for k, c in messages if k == "execute_result"] == [{"text/plain": "8"}], messages
 
     # After a restart the session is new. Then the kernel ends on request.
     manager.restart_kernel(now=False)

@@ -30,8 +30,8 @@ def value(answers):
 one = ask(op="clone", id="2", token=token)[-1]["new-session"]
 two = ask(op="clone", id="3")[-1]["new-session"]
 assert value(ask(op="eval", id="4", session=one, code="(define (twice x) (* 2 x)) (twice 21)")) == ["42"]
-told = ask(op="eval", id="5", session=two, code="(twice 21)")
-assert "eval-error" in told[-1]["status"] and "unbound variable: twice" in told[0]["err"], told
+reply = ask(op="eval", id="5", session=two, code="(twice 21)")
+assert "eval-error" in reply[-1]["status"] and "unbound variable: twice" in reply[0]["err"], reply
 
 out = ask(op="eval", id="6", session=one, code='(display "shown") (newline) (twice 2)')
 assert "".join(answer.get("out", "") for answer in out) == "shown\n" and value(out) == ["4"], out

@@ -73,12 +73,12 @@ impl Server {
         let mut process = command.spawn().expect("the command runs");
         let lines = BufReader::new(process.stdout.take().unwrap());
         let server = Self { process, lines, folder, notified, state };
-        while server.told() != "READY=1" {}
+        while server.notification() != "READY=1" {}
         server
     }
 
     /// The next notice for the service manager.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn notification(&self) -> String {
         let mut message = [0; 128];
         let length = self.notified.recv(&mut message).expect("the server says how it is");
         String::from_utf8_lossy(&message[..length]).into_owned()

@@ -142,10 +142,10 @@ static void must_be_busy(const char *path) {
     MUST(access(path, R_OK | W_OK | X_OK) == 0);
     int file = open(path, O_RDONLY);
     MUST(file >= 0);
-    char shown[64];
-    snprintf(shown, sizeof shown, "/proc/self/fd/%d", file);
-    REFUSED_AS(ETXTBSY, open(shown, O_WRONLY));
-    REFUSED_AS(ETXTBSY, truncate(shown, 0));
+    char descriptor_path[64];
+    snprintf(descriptor_path, sizeof descriptor_path, "/proc/self/fd/%d", file);
+    REFUSED_AS(ETXTBSY, open(descriptor_path, O_WRONLY));
+    REFUSED_AS(ETXTBSY, truncate(descriptor_path, 0));
     close(file);
 }
 
@@ -194,14 +194,14 @@ static void own_program(char *path) {
     MUST(status_of(waiting) == 100 + ETXTBSY);
     close(file);
     MUST(pipe(ends) == 0);
-    int told[2];
-    MUST(pipe(told) == 0);
+    int replies[2];
+    MUST(pipe(replies) == 0);
     if ((child = fork()) == 0) {
-        dup2(ends[0], 0), dup2(told[1], 1);
-        close(ends[1]), close(told[0]);
+        dup2(ends[0], 0), dup2(replies[1], 1);
+        close(ends[1]), close(replies[0]);
         execv(other, waiting);
     }
-    MUST(read(told[0], &byte, 1) == 1);
+    MUST(read(replies[0], &byte, 1) == 1);
     must_be_busy(other);
     MUST(rename(other, symbolic) == 0);
     must_be_busy(symbolic);
@@ -251,7 +251,7 @@ static void raw_files(const char *link_path) {
     MUST(stat("/host/etc/passwd", &status) == 0 && open("/proc/self/status", O_RDONLY) >= 0);
 }
 
-static char *shown(pid_t process, int number) {
+static char *descriptor_path(pid_t process, int number) {
     static char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", process, number);
     return path;
@@ -271,18 +271,18 @@ static void inherited(void) {
     }
     pid_t holders[] = {getpid(), child};
     for (int i = 0; i < 2; i++) {
-        REFUSED_AS(EACCES, open(shown(holders[i], 7), O_WRONLY));
-        REFUSED_AS(EACCES, open(shown(holders[i], 7), O_RDWR));
-        REFUSED_AS(EACCES, open(shown(holders[i], 7), O_RDONLY | O_TRUNC));
-        REFUSED_AS(EACCES, truncate(shown(holders[i], 7), 0));
-        REFUSED_AS(EACCES, chmod(shown(holders[i], 7), 0777));
-        REFUSED_AS(EACCES, linkat(AT_FDCWD, shown(holders[i], 7), AT_FDCWD, "/jail/stolen", AT_SYMLINK_FOLLOW));
-        REFUSED_AS(EACCES, open(shown(holders[i], 8), O_RDONLY));
-        REFUSED_AS(EACCES, open(shown(holders[i], 8), O_RDWR));
-        REFUSED_AS(EPERM, linkat(AT_FDCWD, shown(holders[i], 8), AT_FDCWD, "/jail/stolen", AT_SYMLINK_FOLLOW));
-        REFUSED_AS(EPERM, chmod(shown(holders[i], 8), 0777));
-        REFUSED_AS(EACCES, open(shown(holders[i], 9), O_TMPFILE | O_RDWR, 0600));
-        MUST(open(shown(holders[i], 7), O_RDONLY) >= 0 && open(shown(holders[i], 8), O_WRONLY) >= 0);
+        REFUSED_AS(EACCES, open(descriptor_path(holders[i], 7), O_WRONLY));
+        REFUSED_AS(EACCES, open(descriptor_path(holders[i], 7), O_RDWR));
+        REFUSED_AS(EACCES, open(descriptor_path(holders[i], 7), O_RDONLY | O_TRUNC));
+        REFUSED_AS(EACCES, truncate(descriptor_path(holders[i], 7), 0));
+        REFUSED_AS(EACCES, chmod(descriptor_path(holders[i], 7), 0777));
+        REFUSED_AS(EACCES, linkat(AT_FDCWD, descriptor_path(holders[i], 7), AT_FDCWD, "/jail/stolen", AT_SYMLINK_FOLLOW));
+        REFUSED_AS(EACCES, open(descriptor_path(holders[i], 8), O_RDONLY));
+        REFUSED_AS(EACCES, open(descriptor_path(holders[i], 8), O_RDWR));
+        REFUSED_AS(EPERM, linkat(AT_FDCWD, descriptor_path(holders[i], 8), AT_FDCWD, "/jail/stolen", AT_SYMLINK_FOLLOW));
+        REFUSED_AS(EPERM, chmod(descriptor_path(holders[i], 8), 0777));
+        REFUSED_AS(EACCES, open(descriptor_path(holders[i], 9), O_TMPFILE | O_RDWR, 0600));
+        MUST(open(descriptor_path(holders[i], 7), O_RDONLY) >= 0 && open(descriptor_path(holders[i], 8), O_WRONLY) >= 0);
     }
     REFUSED_AS(EACCES, linkat(7, "", AT_FDCWD, "/jail/stolen", AT_EMPTY_PATH));
     REFUSED_AS(EPERM, linkat(8, "", AT_FDCWD, "/jail/stolen", AT_EMPTY_PATH));
@@ -296,17 +296,17 @@ static void inherited(void) {
     REFUSED_AS(ENOENT, open("/proc/self/fd/9/secret", O_RDONLY));
     int naming = open("/proc/self/fd/7", O_PATH);
     MUST(naming >= 0);
-    REFUSED_AS(EACCES, open(shown(getpid(), naming), O_RDONLY));
-    REFUSED_AS(EACCES, open(shown(getpid(), naming), O_WRONLY));
+    REFUSED_AS(EACCES, open(descriptor_path(getpid(), naming), O_RDONLY));
+    REFUSED_AS(EACCES, open(descriptor_path(getpid(), naming), O_WRONLY));
     /* What belongs to the program itself: files without a name, in memory, in a pipe, removed. */
     int unnamed = open("/jail", O_TMPFILE | O_RDWR, 0600), memory = memfd_create("memory", 0), removed = open("/jail/removed", O_CREAT | O_RDWR, 0600);
     MUST(unnamed >= 0 && memory >= 0 && removed >= 0 && unlink("/jail/removed") == 0 && fchmod(removed, 0640) == 0 && fchmod(unnamed, 0640) == 0);
-    MUST(open(shown(getpid(), memory), O_RDWR) >= 0 && open(shown(getpid(), memory), O_RDONLY) >= 0);
-    MUST(open(shown(getpid(), removed), O_RDWR) >= 0 && open(shown(getpid(), ends[0]), O_RDONLY) >= 0);
-    REFUSED_AS(EACCES, open(shown(getpid(), ends[0]), O_WRONLY));
-    MUST(linkat(AT_FDCWD, shown(getpid(), unnamed), AT_FDCWD, "/jail/made", AT_SYMLINK_FOLLOW) == 0);
+    MUST(open(descriptor_path(getpid(), memory), O_RDWR) >= 0 && open(descriptor_path(getpid(), memory), O_RDONLY) >= 0);
+    MUST(open(descriptor_path(getpid(), removed), O_RDWR) >= 0 && open(descriptor_path(getpid(), ends[0]), O_RDONLY) >= 0);
+    REFUSED_AS(EACCES, open(descriptor_path(getpid(), ends[0]), O_WRONLY));
+    MUST(linkat(AT_FDCWD, descriptor_path(getpid(), unnamed), AT_FDCWD, "/jail/made", AT_SYMLINK_FOLLOW) == 0);
     int made = open("/jail/made", O_RDONLY);
-    MUST(made >= 0 && open(shown(getpid(), made), O_RDWR) >= 0 && unlink("/jail/made") == 0);
+    MUST(made >= 0 && open(descriptor_path(getpid(), made), O_RDWR) >= 0 && unlink("/jail/made") == 0);
     close(ends[1]);
     MUST(waitpid(child, 0, 0) == child);
 }
@@ -326,7 +326,7 @@ static void gone_terminal(void) {
     MUST(read(0, &byte, 1) == 1);
     REFUSED_AS(EACCES, open(name, O_RDONLY | O_NOCTTY | O_NONBLOCK));
     REFUSED_AS(EACCES, open(name, O_RDWR | O_NOCTTY));
-    REFUSED_AS(EACCES, open(shown(getpid(), naming), O_RDWR | O_NOCTTY));
+    REFUSED_AS(EACCES, open(descriptor_path(getpid(), naming), O_RDWR | O_NOCTTY));
 }
 
 static volatile sig_atomic_t arrivals;

@@ -1,6 +1,6 @@
 MAIN_ENV
-/* A buffer of a few places between processes, half of which put numbers in and half of which take them out, with condition variables as SPLASH-3
- * has them. */
+/* A buffer of a few places between processes, half of which put numbers in and half of which take
+ * them out, with condition variables as SPLASH-3 has them. */
 
 #define PLACES 4
 #define NUMBERS 200

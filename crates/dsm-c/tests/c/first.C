@@ -1,5 +1,6 @@
 MAIN_ENV
-/* Says things before MAIN_INITENV and after it, as WATER-NSQUARED does: all nodes run that, and one is heard. What processes say at work is heard of each. */
+/* Says things before MAIN_INITENV and after it, as WATER-NSQUARED does: all nodes run that, and one
+ * is heard. What processes say at work is heard of each. */
 
 static void work(void) { printf("at work\n"); }
 

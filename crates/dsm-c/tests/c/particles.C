@@ -1,7 +1,8 @@
 MAIN_ENV
-/* Particles on a ring, in the shape of the SPLASH programs: one process allocates and initialises and creates the others; each takes
- * its number under a lock; thousands of locks, one a particle, inside of the shared structures; barriers between phases, a counter
- * that hands out work, a flag. Sums are of integers, so the result is the same in every order. */
+/* Particles on a ring, in the shape of the SPLASH programs: one process allocates and initialises
+ * and creates the others; each takes its number under a lock; thousands of locks, one a particle,
+ * inside of the shared structures; barriers between phases, a counter that hands out work, a flag.
+ * Sums are of integers, so the result is the same in every order. */
 
 #define PARTICLES 4000
 #define STEPS 3

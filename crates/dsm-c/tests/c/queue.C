@@ -1,6 +1,7 @@
 MAIN_ENV
-/* Tasks in a queue: what a task works on is written before the task is put in, under no lock, and read by whoever takes the task out, as in SPLASH's
- * RAYTRACE or CHOLESKY. Each task doubles its item and puts the next one in. */
+/* Tasks in a queue: what a task works on is written before the task is put in, under no lock, and
+ * read by the process that takes the task out, as in SPLASH's RAYTRACE or CHOLESKY. Each task
+ * doubles its item and puts the next one in. */
 
 #define TASKS 60
 #define WORDS 50

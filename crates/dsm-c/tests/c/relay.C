@@ -1,6 +1,7 @@
 MAIN_ENV
-/* An array that processes hand on by flags, without a lock or a barrier, as SPLASH-2's RADIX does: who waited for a flag sees all that was
- * written before it was set, by whomever. In the manner of those programs, statements of macros end with a semicolon or without. */
+/* An array that processes hand on by flags, without a lock or a barrier, as SPLASH-2's RADIX does:
+ * a process that has waited for a flag sees all that any process wrote before it was set. In the
+ * manner of those programs, statements of macros end with a semicolon or without. */
 
 #define PLACES 3000
 #define ROUNDS 4
@@ -26,7 +27,8 @@ static void work(void) {
         CLEARPAUSE(global->turn[number])
         expected = round * processes + number;
         for (place = 0; place < PLACES; place++) {
-            /* A process works on each third place: the others of its page are somebody else's. */
+            /* A process works on each third place: the others of its page belong to other
+             * processes. */
             if (place % 3 != 0) continue;
             if (global->places[place] != expected) global->wrong++;
             global->places[place] = expected + 1;

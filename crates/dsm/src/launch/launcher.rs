@@ -30,9 +30,9 @@ pub fn end_signal() -> Signal {
     Signal::realtime(12)
 }
 
-/// News from the launcher.
+/// An event that the launcher reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum LauncherEvent {
     /// This node has ended.
     Ended(NodeId),
     /// The launcher has ended.
@@ -45,6 +45,7 @@ pub(crate) struct Launcher {
     line: OwnedFd,
     text: Vec<u8>,
     is_gone: bool,
+    first: Option<LauncherEvent>,
 }
 
 impl Launcher {
@@ -57,31 +58,43 @@ impl Launcher {
         // If this fails, the signal ends the node with the launcher, and the node's counters
         // remain.
         let _ignored = signal::ignore(end_signal());
-        Self { line, text: Vec::new(), is_gone: false }
+        Self { line, text: Vec::new(), is_gone: false, first: None }
     }
 
-    /// The next piece of news. Never waits.
-    pub(crate) fn news(&mut self) -> Option<News> {
+    /// The first event, at each call. Never waits.
+    ///
+    /// A joining node checks repeatedly. It may continue after an event, because a peer's message
+    /// that has arrived says more. The ends of other nodes, which the first one causes, must not
+    /// replace it.
+    pub(crate) fn first_event(&mut self) -> Option<LauncherEvent> {
+        if self.first.is_none() {
+            self.first = self.next_event();
+        }
+        self.first
+    }
+
+    /// The next event. Never waits.
+    pub(crate) fn next_event(&mut self) -> Option<LauncherEvent> {
         loop {
             if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.text.drain(..=end).collect();
                 // An unknown line of a later version of the launcher.
                 match parse(&line[..end]) {
-                    Some(news) => return Some(news),
+                    Some(event) => return Some(event),
                     None => continue,
                 }
             }
             if self.is_gone {
-                return Some(News::Gone);
+                return Some(LauncherEvent::Gone);
             }
-            if !self.hear() {
+            if !self.read() {
                 return None;
             }
         }
     }
 
     /// Reads once, if there is something to read. Returns whether there was.
-    fn hear(&mut self) -> bool {
+    fn read(&mut self) -> bool {
         let mut polled = [PollFd::new(&self.line, PollFlags::IN)];
         if !poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return false;
@@ -101,33 +114,48 @@ impl Launcher {
     }
 }
 
-fn parse(line: &[u8]) -> Option<News> {
+fn parse(line: &[u8]) -> Option<LauncherEvent> {
     let rank = core::str::from_utf8(line).ok()?.strip_prefix("ended ")?;
-    rank.parse().ok().map(NodeId).map(News::Ended)
+    rank.parse().ok().map(NodeId).map(LauncherEvent::Ended)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
 
-    use super::{Launcher, News, ended};
+    use super::{Launcher, LauncherEvent, ended};
     use crate::address::NodeId;
 
     #[test]
-    fn news_are_returned_one_by_one_and_the_end_repeatedly() {
+    fn events_are_returned_one_by_one_and_the_end_repeatedly() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut launcher = Launcher::new(reader.into());
-        assert_eq!(launcher.news(), None);
+        assert_eq!(launcher.next_event(), None);
         writer.write_all(format!("{}{}", ended(3), ended(400)).as_bytes()).unwrap();
         writer.write_all(b"hello\nended x\nended 5").unwrap();
-        assert_eq!(launcher.news(), Some(News::Ended(NodeId(3))));
-        assert_eq!(launcher.news(), Some(News::Ended(NodeId(400))));
-        assert_eq!(launcher.news(), None, "what is unknown or incomplete");
+        assert_eq!(launcher.next_event(), Some(LauncherEvent::Ended(NodeId(3))));
+        assert_eq!(launcher.next_event(), Some(LauncherEvent::Ended(NodeId(400))));
+        assert_eq!(launcher.next_event(), None, "what is unknown or incomplete");
         writer.write_all(b"\n").unwrap();
-        assert_eq!(launcher.news(), Some(News::Ended(NodeId(5))));
+        assert_eq!(launcher.next_event(), Some(LauncherEvent::Ended(NodeId(5))));
         writer.write_all(&[b'x'; 1000]).unwrap();
-        assert_eq!(launcher.news(), None);
+        assert_eq!(launcher.next_event(), None);
         drop(writer);
-        assert_eq!((launcher.news(), launcher.news()), (Some(News::Gone), Some(News::Gone)));
+        assert_eq!(
+            (launcher.next_event(), launcher.next_event()),
+            (Some(LauncherEvent::Gone), Some(LauncherEvent::Gone))
+        );
+    }
+
+    #[test]
+    fn the_first_event_is_not_replaced_by_a_later_one() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut launcher = Launcher::new(reader.into());
+        assert_eq!(launcher.first_event(), None);
+        writer.write_all(format!("{}{}", ended(2), ended(0)).as_bytes()).unwrap();
+        drop(writer);
+        for _ in 0..3 {
+            assert_eq!(launcher.first_event(), Some(LauncherEvent::Ended(NodeId(2))));
+        }
     }
 }

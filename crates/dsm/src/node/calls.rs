@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{BARRIER_MANAGER, End, Loss, Node, PendingCall};
 use crate::address::{NodeId, ThreadId};
-use crate::interface::{Action, Call, DsmError, Outcome, Subject, Who};
+use crate::interface::{Action, Call, DsmError, Outcome, Subject, Waiters};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Message, Move};
 use crate::region::{Placement, RegionPlan};
@@ -21,17 +21,17 @@ impl Node {
         }
         self.waiting.insert(thread, PendingCall { call, number: self.calls });
         match call {
-            Call::Acquire(lock, mode, patience) => self.acquire(thread, lock, mode, patience),
+            Call::Acquire(lock, mode, policy) => self.acquire(thread, lock, mode, policy),
             Call::Release(lock) => self.release(thread, lock, None),
             Call::Publish(lock) => self.publish(thread, lock),
             Call::WaitOn(lock, condition) => self.release(thread, lock, Some(condition)),
             Call::Signal(lock, condition, who) => {
-                let all = who == Who::All;
+                let all = who == Waiters::All;
                 self.send(self.lock_manager(lock), Message::Signal { lock, condition, all });
                 self.done(thread, Outcome::Done);
             }
             Call::Barrier(kind) => self.arrive(kind),
-            Call::Region(plan, hindrance) => self.found(plan, hindrance),
+            Call::Region(plan, failure) => self.found(plan, failure),
             Call::Move(asked) => {
                 self.moves.push(asked);
                 self.done(thread, Outcome::Done);

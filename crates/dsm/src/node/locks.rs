@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::{Granted, HeldLock, NEXT, Node};
 use crate::address::{ConditionId, LockId, ThreadId};
-use crate::interface::{Call, Outcome, Patience};
+use crate::interface::{Call, Outcome, WaitPolicy};
 use crate::layout::Scheme;
 use crate::lock::Mode;
 use crate::log::Log;
@@ -24,7 +24,7 @@ impl Node {
         thread: ThreadId,
         lock: LockId,
         mode: Mode,
-        patience: Patience,
+        policy: WaitPolicy,
     ) {
         self.end_interval();
         if mode == Mode::Exclusive {
@@ -32,7 +32,7 @@ impl Node {
             self.memory.owned().into_iter().for_each(|page| self.disown(page));
         }
         let seen = self.seen.get(&lock).copied().unwrap_or(0);
-        let immediately = patience == Patience::Try;
+        let immediately = policy == WaitPolicy::Try;
         let acquire = Message::Acquire { lock, thread, mode, immediately, seen };
         self.send(self.lock_manager(lock), acquire);
     }
@@ -88,7 +88,7 @@ impl Node {
             return self.hold(lock, granted);
         }
         let waiting = self.waiting.get(&granted.thread).map(|waiting| waiting.call);
-        if matches!(waiting, Some(Call::Acquire(_, _, Patience::Try))) {
+        if matches!(waiting, Some(Call::Acquire(_, _, WaitPolicy::Try))) {
             self.give_back(lock, granted);
         } else {
             self.granted.entry(lock).or_default().push_back(granted);

@@ -1,10 +1,10 @@
 //! The loss of a peer that died, left too early or violated the protocol. All later messages are
 //! ignored, all outstanding calls fail with an error that names the peer, and all other nodes are
-//! told.
+//! notified.
 
 use super::{Node, PendingCall};
 use crate::address::NodeId;
-use crate::interface::{Action, Breach, DsmError, Subject};
+use crate::interface::{Action, DsmError, ProtocolViolation, Subject};
 use crate::message::Message;
 
 /// A peer that is lost, and why.
@@ -19,7 +19,7 @@ pub(super) struct Loss {
 pub(super) enum End {
     Dead,
     Left,
-    Broke(Breach),
+    Broke(ProtocolViolation),
 }
 
 impl Loss {
@@ -49,12 +49,12 @@ impl Node {
         // All later messages are ignored.
         drop(self.early.take());
         self.begun.clear();
-        let told = match loss.end {
+        let notice = match loss.end {
             End::Left => Message::Stranded(loss.peer),
             End::Dead | End::Broke(_) => Message::Lost(loss.peer),
         };
         for other in self.others().filter(|other| *other != loss.peer) {
-            self.send(other, told.clone());
+            self.send(other, notice.clone());
         }
         self.granted.clear();
         self.founding.take().into_iter().for_each(|plan| self.forget(plan));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{BARRIER_MANAGER, End, Ending, Granted, Loss, Node};
 use crate::address::{LockId, NodeId, PageId};
 use crate::barrier::Arrival;
-use crate::interface::{Action, Breach, Outcome};
+use crate::interface::{Action, Outcome, ProtocolViolation};
 use crate::layout::Scheme;
 use crate::lock::{Lock, Mode, Request};
 use crate::log::History;
@@ -22,7 +22,7 @@ impl Node {
             return;
         }
         if !self.is_due(from, epoch, &message) {
-            let end = End::Broke(Breach::IllTimed(message.name()));
+            let end = End::Broke(ProtocolViolation::IllTimed(message.name()));
             return self.lose(Loss { peer: from, end });
         }
         if epoch > self.epoch && !matches!(message, Message::Lost(_)) {
@@ -82,7 +82,7 @@ impl Node {
                 let (arriving, merged) = (BTreeSet::new(), false);
                 self.go(Ending { time, written, held, moves, writers, arriving, merged, kind });
             }
-            Message::Region(plan, hindrance) => self.gathering.make(from, plan, hindrance),
+            Message::Region(plan, failure) => self.gathering.make(from, plan, failure),
             Message::Refuse(why) => self.refused = Some(why),
             Message::Master(page, contents) => {
                 self.masters.insert(page, contents);
@@ -170,7 +170,7 @@ impl Node {
         // knows whether that is true.
         let mut held = ending.held.iter();
         if let Some((_, peer)) = held.find(|(lock, node)| !self.may_hold(*node, *lock)) {
-            let end = End::Broke(Breach::IllTimed("Arrive"));
+            let end = End::Broke(ProtocolViolation::IllTimed("Arrive"));
             return self.lose(Loss { peer: *peer, end });
         }
         let manager = |page: &PageId| self.page_manager(*page);

@@ -10,23 +10,23 @@
 //! So no node gets a message about a page that it does not have: a node that has crossed the
 //! barrier asks nodes that have arrived.
 
-use super::{BARRIER_MANAGER, Breach, End, Loss, Node};
+use super::{BARRIER_MANAGER, End, Loss, Node, ProtocolViolation};
 use crate::interface::{DsmError, Outcome};
 use crate::message::{BarrierKind, Message};
 use crate::region::RegionPlan;
-use crate::region::discord::Hindrance;
+use crate::region::mismatch::RegionFailure;
 use crate::wire;
 
 impl Node {
     /// Creates a region, unless something prevents it, and arrives at the barrier.
-    pub(super) fn found(&mut self, plan: RegionPlan, hindrance: Option<Hindrance>) {
-        if hindrance.is_none() {
+    pub(super) fn found(&mut self, plan: RegionPlan, failure: Option<RegionFailure>) {
+        if failure.is_none() {
             self.layout.regions.add(&plan, self.layout.nodes);
             let pages = self.layout.regions.of(&plan);
             self.memory.add(pages, self.me);
             self.founding = Some(plan);
         }
-        self.send(BARRIER_MANAGER, Message::Region(plan, hindrance));
+        self.send(BARRIER_MANAGER, Message::Region(plan, failure));
         self.arrive(BarrierKind::Ordinary);
     }
 
@@ -42,7 +42,7 @@ impl Node {
         let mut begun = self.begun.iter();
         let found = begun.find_map(|(from, message)| Some((*from, strange(message).err()?)));
         if let Some((peer, why)) = found {
-            self.lose(Loss { peer, end: End::Broke(Breach::Nonsense(why)) });
+            self.lose(Loss { peer, end: End::Broke(ProtocolViolation::InvalidMessage(why)) });
         }
     }
 
@@ -59,6 +59,6 @@ impl Node {
 
     /// The result of the call that crosses the barrier.
     pub(super) fn crossing(&mut self) -> Result<Outcome, DsmError> {
-        self.refused.take().map_or(Ok(Outcome::Done), |why| Err(DsmError::Discord(why)))
+        self.refused.take().map_or(Ok(Outcome::Done), |why| Err(DsmError::RegionMismatch(why)))
     }
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Misplaced, PAGES_MAX, Placement, REGIONS_MAX, RegionPlan, Regions};
+use super::{PAGES_MAX, Placement, PlacementError, REGIONS_MAX, RegionPlan, Regions};
 use crate::address::{NodeId, PageId};
 
 const NODES: u16 = 3;
@@ -23,12 +23,12 @@ fn plan() -> impl Strategy<Value = RegionPlan> {
 }
 
 /// Whether a region could be added, by a model that has every page.
-fn fits(plan: &RegionPlan, model: &BTreeMap<u64, NodeId>) -> Result<(), Misplaced> {
+fn fits(plan: &RegionPlan, model: &BTreeMap<u64, NodeId>) -> Result<(), PlacementError> {
     let end = plan.first.0 + plan.pages;
     match plan.pages {
-        0 => Err(Misplaced::Empty),
-        _ if end > PAGES_MAX => Err(Misplaced::Beyond),
-        _ if model.range(plan.first.0..end).next().is_some() => Err(Misplaced::Overlap),
+        0 => Err(PlacementError::Empty),
+        _ if end > PAGES_MAX => Err(PlacementError::Beyond),
+        _ if model.range(plan.first.0..end).next().is_some() => Err(PlacementError::Overlap),
         _ => Ok(()),
     }
 }
@@ -82,13 +82,13 @@ fn there_is_a_bound_on_their_number_and_on_the_space() {
         regions.add(&RegionPlan { first, pages: 1, placement: Placement::Blocks }, NODES);
     }
     let one = RegionPlan { first: PageId(1 << 30), pages: 1, placement: Placement::Blocks };
-    assert_eq!(regions.check(&one), Err(Misplaced::TooMany));
+    assert_eq!(regions.check(&one), Err(PlacementError::TooMany));
     assert_eq!((regions.pages(), regions.free(1)), (REGIONS_MAX + 1, Some(PageId(1025))));
     let rest = PAGES_MAX - 1025;
     assert_eq!((regions.free(rest), regions.free(rest + 1)), (Some(PageId(1025)), None));
     assert_eq!(regions.free(u64::MAX), None);
     let endless = RegionPlan { first: PageId(u64::MAX), pages: u64::MAX, ..one };
-    assert_eq!(regions.check(&endless), Err(Misplaced::Beyond));
+    assert_eq!(regions.check(&endless), Err(PlacementError::Beyond));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! A node for interpreters, whose every access is a call. No access is a page fault, and one that
 //! fails returns an error.
 //!
-//! The interpreter's threads move between kernel threads. They share the node like threads with seats
-//! ([`super::NodeThread`]), by numbers that the interpreter assigns. At a barrier one thread represents
-//! the node; the others must not access shared memory meanwhile.
+//! The interpreter's threads move between kernel threads. They share the node like threads with
+//! slots ([`super::NodeThread`]), by numbers that the interpreter assigns. At a barrier one thread
+//! represents the node; the others must not access shared memory meanwhile.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use bytemuck::Pod;
 use kyocho_sys::memory::PAGE_BYTES;
 
 use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
-use crate::interface::{Call, Outcome, Patience, Who};
+use crate::interface::{Call, Outcome, WaitPolicy, Waiters};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
 use crate::page::WORDS_A_PAGE;
@@ -26,11 +26,11 @@ use crate::runtime::statistics::Statistics;
 
 /// A node of an interpreted program. A node that is dropped without leaving counts as dead.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedNode {
     running: Arc<Running>,
 }
 
-impl Checked {
+impl CheckedNode {
     pub(super) fn new(running: Arc<Running>) -> Self {
         Self { running }
     }
@@ -132,10 +132,10 @@ impl Checked {
         thread: ThreadId,
         lock: LockId,
         mode: Mode,
-        patience: Patience,
+        policy: WaitPolicy,
         given_up: &dyn Fn() -> bool,
     ) -> Result<bool, Error> {
-        let call = Call::Acquire(lock, mode, patience);
+        let call = Call::Acquire(lock, mode, policy);
         let outcome = self.running.core.call(thread, call, Limit::When(given_up))??;
         Ok(outcome == Outcome::Done)
     }
@@ -183,7 +183,7 @@ impl Checked {
         thread: ThreadId,
         lock: LockId,
         condition: ConditionId,
-        who: Who,
+        who: Waiters,
     ) -> Result<(), Error> {
         self.call(thread, Call::Signal(lock, condition, who)).map(drop)
     }

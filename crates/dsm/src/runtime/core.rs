@@ -1,9 +1,11 @@
 //! Binds the pure node to real pages and a network.
 //!
 //! ```text
-//!   program's threads: call ─> collect written pages ─> step ─┐                      ┌─> send
-//!   their faults:        hidden page ─> step(Fetch) ────────────┤─> node ─> actions ───┼─> show, hide, own, disown pages
-//!   receiving thread:  take ─> step(Message) ──────────────────┘   (one lock)         └─> return: wake the program's thread
+//!   program's threads: call ─> collect written pages ─> step ┐         ┌─> send
+//!   their faults:      hidden page ─> step(Fetch) ───────────┼─> node ─┼─> show, hide, own, disown
+//!   receiving thread:  take ─> step(Message) ────────────────┘         └─> return: wakes a thread
+//!
+//!   One lock protects the node and the pages.
 //! ```
 //!
 //! A thread that waits for the return of its call receives messages itself, so that no other thread
@@ -226,12 +228,12 @@ impl Core {
         if let Err(errno) = self.act(state, actions, events) {
             // The next call reports the error; no other thread could do anything about it.
             state.refused = Some(errno);
-            self.tell(state);
+            self.wake_all(state);
         }
     }
 
     /// Wakes threads of the program that may wait for what has happened.
-    fn tell(&self, state: &State) {
+    fn wake_all(&self, state: &State) {
         self.wake(state);
         self.transport.rouse();
     }
@@ -274,8 +276,8 @@ impl Core {
                 }
             }
         }
-        let (in_sight, shown): (Vec<_>, Vec<_>) =
-            brought.into_iter().partition(|page| state.watch.is_shown(*page));
+        let (in_sight, visible): (Vec<_>, Vec<_>) =
+            brought.into_iter().partition(|page| state.watch.is_visible(*page));
         // A page in sight is replaced only while all threads stand at a barrier, because a thread
         // could write to it otherwise. A hidden page cannot be written before it is watched.
         let none_writes = state.node.is_at_barrier() || !returned.is_empty();
@@ -283,7 +285,7 @@ impl Core {
         // A page in sight is watched or compared already. It is not worth watching if it is
         // replaced repeatedly.
         let compared = state.compared.note(&in_sight);
-        state.watch.show(&shown)?;
+        state.watch.show(&visible)?;
         state.watch.open(&compared)?;
         state.watch.hide(&hidden)?;
         state.watch.open(&owned)?;
@@ -309,7 +311,7 @@ impl Core {
         match arrival {
             Arrival::Message(from, bytes) => match wire::decode(&bytes, state.node.layout()) {
                 Ok((epoch, message)) => self.step(state, Event::Message(from, epoch, message)),
-                Err(nonsense) => self.step(state, Event::Nonsense(from, nonsense)),
+                Err(nonsense) => self.step(state, Event::InvalidMessage(from, nonsense)),
             },
             Arrival::Lost(node, _) => {
                 state.left += 1;

@@ -57,7 +57,10 @@ impl fmt::Display for Error {
                 "{bytes} bytes do not fit: {left} are left; ask for more shared memory when joining, or make a region"
             ),
             Self::Unaligned { address } => {
-                write!(f, "a region at {address:#x}: its address must be a multiple of 4096")
+                write!(
+                    f,
+                    "the address of a region must be a multiple of 4096, and {address:#x} is not"
+                )
             }
             Self::Host(why) => write!(f, "the host refused: {why}"),
         }

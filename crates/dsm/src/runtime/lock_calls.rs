@@ -9,7 +9,7 @@ macro_rules! lock_calls {
         /// # Errors
         /// [`Error::Protocol`]: out of range, this thread already holds it, a node is dead.
         pub fn acquire(&mut self, lock: LockId, mode: Mode) -> Result<(), Error> {
-            self.done(Call::Acquire(lock, mode, Patience::Wait))
+            self.done(Call::Acquire(lock, mode, WaitPolicy::Wait))
         }
 
         /// Acquires a lock if it is free. Returns whether it did.
@@ -17,7 +17,7 @@ macro_rules! lock_calls {
         /// # Errors
         /// As for [`Self::acquire`].
         pub fn try_acquire(&mut self, lock: LockId, mode: Mode) -> Result<bool, Error> {
-            let call = Call::Acquire(lock, mode, Patience::Try);
+            let call = Call::Acquire(lock, mode, WaitPolicy::Try);
             Ok(self.call(call, Limit::None)? == Outcome::Done)
         }
 
@@ -31,7 +31,7 @@ macro_rules! lock_calls {
             mode: Mode,
             limit: Duration,
         ) -> Result<bool, Error> {
-            let call = Call::Acquire(lock, mode, Patience::Wait);
+            let call = Call::Acquire(lock, mode, WaitPolicy::Wait);
             Ok(self.call(call, Limit::After(limit))? == Outcome::Done)
         }
 
@@ -70,7 +70,7 @@ macro_rules! lock_calls {
             &mut self,
             lock: LockId,
             condition: ConditionId,
-            who: Who,
+            who: Waiters,
         ) -> Result<(), Error> {
             self.done(Call::Signal(lock, condition, who))
         }

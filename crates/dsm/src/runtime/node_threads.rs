@@ -2,9 +2,10 @@
 //! itself.
 //!
 //! ```text
-//!   Dsm::seats(3) ──> Seat ── moved to a thread ──> take ──> NodeThread: acquire, release, cells ..
-//!                     Seat ── moved to another  ──> take ──> NodeThread
-//!                     Seat ..
+//!   Dsm::thread_slots(3)
+//!     ├─> ThreadSlot ── moved to a thread ──> take ──> NodeThread: acquire, release, cells ..
+//!     ├─> ThreadSlot ── moved to another  ──> take ──> NodeThread
+//!     └─> ThreadSlot ..
 //!   A fault or a wait blocks only its own thread. A barrier waits for all threads of all nodes.
 //! ```
 //!
@@ -23,7 +24,7 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::signal::{AlternateStack, alternate_stack_bytes};
 
 use crate::address::{ConditionId, LockId, PageId, ThreadId};
-use crate::interface::{Call, Outcome, Patience, Who};
+use crate::interface::{Call, Outcome, WaitPolicy, Waiters};
 use crate::lock::Mode;
 use crate::message::BarrierKind;
 use crate::runtime::Dsm;
@@ -66,23 +67,23 @@ impl Drop for Membership<'_> {
 }
 
 /// The right to be one thread of a node. Once it is dropped, barriers no longer wait for it.
-pub struct Seat<'a>(Membership<'a>);
+pub struct ThreadSlot<'a>(Membership<'a>);
 
-impl fmt::Debug for Seat<'_> {
+impl fmt::Debug for ThreadSlot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Seat({})", self.0.thread.0)
+        write!(f, "ThreadSlot({})", self.0.thread.0)
     }
 }
 
-impl<'a> Seat<'a> {
-    /// Creates `count` seats of a node whose own thread does not use it meanwhile.
+impl<'a> ThreadSlot<'a> {
+    /// Creates `count` slots of a node whose own thread does not use it meanwhile.
     pub(super) fn all(running: &Arc<Running>, count: u16) -> Vec<Self> {
         running.core.expect(count);
-        let seat = |number| {
+        let slot = |number| {
             let (running, thread) = (Arc::clone(running), ThreadId(number));
             Self(Membership { running, _lent: PhantomData, thread })
         };
-        (1..=count).map(seat).collect()
+        (1..=count).map(slot).collect()
     }
 
     /// Makes the calling kernel thread or microprocess this thread of the node.
@@ -94,7 +95,7 @@ impl<'a> Seat<'a> {
     }
 }
 
-/// A node that is used by threads with seats. If it is dropped, the node counts as dead once these
+/// A node that is used by threads with slots. If it is dropped, the node counts as dead once these
 /// threads have ended.
 #[derive(Debug)]
 pub struct SharedNode(pub(super) Dsm);
@@ -103,18 +104,18 @@ impl SharedNode {
     /// Returns the node to its own thread.
     ///
     /// # Errors
-    /// Itself, if a thread still has its seat.
+    /// Itself, if a thread still has its slot.
     pub fn back(self) -> Result<Dsm, Self> {
-        if self.0.has_seats() { Err(self) } else { Ok(self.0) }
+        if self.0.has_thread_slots() { Err(self) } else { Ok(self.0) }
     }
 }
 
-/// One thread of a node among several ([`super::Dsm::seats`]). Its calls are those of
+/// One thread of a node among several ([`super::Dsm::thread_slots`]). Its calls are those of
 /// [`super::Dsm`]. A lock that it holds when it is dropped stays held.
 pub struct NodeThread<'a> {
     membership: Membership<'a>,
     _stack: Option<AlternateStack>,
-    // Its faults are handled on the thread that took the seat.
+    // Its faults are handled on the thread that took the slot.
     _thread: PhantomData<*mut ()>,
 }
 

@@ -17,7 +17,7 @@ use crate::interface::{Call, DsmError, Subject};
 use crate::layout::Layout;
 use crate::message::{BarrierKind, Move};
 use crate::node::Node;
-use crate::region::discord::Hindrance;
+use crate::region::mismatch::RegionFailure;
 use crate::region::{Placement, RegionPlan};
 use crate::runtime::array::SharedArray;
 use crate::runtime::core::{Core, Limit, OtherProcesses, RegionFaults};
@@ -201,7 +201,7 @@ impl Running {
                 self.found(thread, wanted)
             }
             JointRequest::Different(wanted) => {
-                let call = Call::Region(wanted.plan, Some(Hindrance::Threads));
+                let call = Call::Region(wanted.plan, Some(RegionFailure::Threads));
                 self.core.call(thread, call, Limit::None)
             }
         })
@@ -222,9 +222,9 @@ impl Running {
     /// region if it fails on some node.
     fn found(&self, thread: ThreadId, RegionRequest { plan, here }: RegionRequest) -> CallResult {
         let mapping = self.map(&plan, here);
-        let hindrance =
-            mapping.as_ref().err().map(|errno| Hindrance::Host(errno.number().unsigned_abs()));
-        let came = self.core.call(thread, Call::Region(plan, hindrance), Limit::None);
+        let failure =
+            mapping.as_ref().err().map(|errno| RegionFailure::Host(errno.number().unsigned_abs()));
+        let came = self.core.call(thread, Call::Region(plan, failure), Limit::None);
         match (mapping, came) {
             (Ok(mapping), Ok(Ok(_))) => drop(self.mappings.push(mapping)),
             (Ok(_gone), _) => self.core.unwatch(plan.first),

@@ -1,8 +1,8 @@
 //! Byte streams to all other nodes, one per pair. Any thread sends; one thread at a time receives.
 //!
 //! ```text
-//!   send: queue ── as much as the medium accepts ──> peer        take: bytes arrived ──> messages, credit
-//!            └── the rest, when it accepts more ──^             └─ silence ──> Lost
+//!   send: queue ── as much as the medium accepts ──> peer  take: bytes arrived ─> messages, credit
+//!            └── the rest, when it accepts more ──^              └─ silence ──> Lost
 //! ```
 //!
 //! The bytes travel by a [`Medium`]: sockets ([`super::Tcp`]) or rings in memory ([`super::Shm`]).
@@ -183,7 +183,12 @@ impl<M: Medium> Connections<M> {
     }
 
     /// Reads what a peer has sent, with at most [`READS_MAX`] reads.
-    fn hear(&self, receiver: &mut Receiver, place: usize, arrivals: &mut Vec<Arrival>) -> Unread {
+    fn read_peer(
+        &self,
+        receiver: &mut Receiver,
+        place: usize,
+        arrivals: &mut Vec<Arrival>,
+    ) -> Unread {
         let Receiver { hearing, buffer, .. } = receiver;
         let (peer, hearing) = (&self.peers[place], &mut hearing[place]);
         for _ in 0..READS_MAX {
@@ -199,7 +204,7 @@ impl<M: Medium> Connections<M> {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Unread::Nothing,
                 Err(why) if why.kind() == io::ErrorKind::InvalidData => {
-                    self.lose(peer, hearing, Cause::Nonsense, arrivals);
+                    self.lose(peer, hearing, Cause::InvalidMessage, arrivals);
                 }
                 Err(_) => self.lose(peer, hearing, Cause::Closed, arrivals),
             }
@@ -209,9 +214,9 @@ impl<M: Medium> Connections<M> {
 
     /// Reads what the peers in `ready` have sent. The next call continues with those that were not
     /// read to the end; the service thread is woken to make it.
-    fn hear_ready(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
+    fn read_ready(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
         for place in core::mem::take(&mut receiver.ready) {
-            if self.hear(receiver, place, arrivals) == Unread::Perhaps {
+            if self.read_peer(receiver, place, arrivals) == Unread::Perhaps {
                 receiver.ready.insert(place);
             }
             let peer = &self.peers[place];
@@ -242,7 +247,7 @@ impl<M: Medium> Connections<M> {
             Received::Goodbye => goodbye = true,
         });
         if taken.is_err() {
-            return self.lose(peer, hearing, Cause::Nonsense, arrivals);
+            return self.lose(peer, hearing, Cause::InvalidMessage, arrivals);
         }
         if goodbye {
             hearing.over = true;
@@ -269,7 +274,7 @@ impl<M: Medium> Connections<M> {
         hearing.over = true;
         let mut queue = peer.queue();
         queue.over = true;
-        let cause = queue.untold.take().unwrap_or(cause);
+        let cause = queue.unsent.take().unwrap_or(cause);
         self.medium.lose(peer.place);
         arrivals.push(Arrival::Lost(peer.node, cause));
     }
@@ -284,7 +289,7 @@ impl<M: Medium> Connections<M> {
         while receiver.hearing.iter().any(|hearing| !hearing.over) && Instant::now() < until {
             (0..self.peers.len()).for_each(|place| {
                 // The next turn reads the rest.
-                let _unread = self.hear(&mut receiver, place, &mut unheeded);
+                let _unread = self.read_peer(&mut receiver, place, &mut unheeded);
             });
             unheeded.clear();
             let left = until.saturating_duration_since(Instant::now());
@@ -304,12 +309,12 @@ impl<M: Medium> Connections<M> {
         receiver.looked = now;
         let deadline = self.settings.deadline;
         for (peer, hearing) in self.peers.iter().zip(&mut receiver.hearing) {
-            let untold = peer.send_heartbeat(&self.medium, now, deadline / 4);
+            let unsent = peer.send_heartbeat(&self.medium, now, deadline / 4);
             if hearing.over {
                 continue;
             }
             let silence = hearing.silence.lasts(passed, 2 * every);
-            if untold {
+            if unsent {
                 self.lose(peer, hearing, Cause::Congested, arrivals);
             } else if silence > deadline {
                 self.lose(peer, hearing, Cause::Silent, arrivals);
@@ -330,7 +335,7 @@ impl<M: Medium> Transport for Connections<M> {
             return;
         }
         if queue.out.message(message).is_err() {
-            (queue.over, queue.untold) = (true, Some(Cause::Congested));
+            (queue.over, queue.unsent) = (true, Some(Cause::Congested));
             self.congested.store(true, Ordering::Release);
             return self.medium.rouse(Waiter::Service);
         }
@@ -380,7 +385,7 @@ impl<M: Medium> Transport for Connections<M> {
     fn take(&self) -> Vec<Arrival> {
         let mut receiver = self.receiver();
         let mut arrivals = Vec::new();
-        self.hear_ready(&mut receiver, &mut arrivals);
+        self.read_ready(&mut receiver, &mut arrivals);
         self.look_at_clock(&mut receiver, &mut arrivals);
         // The end of connections that this node has closed is not reported.
         if self.closed.load(Ordering::Acquire) { Vec::new() } else { arrivals }
@@ -390,7 +395,7 @@ impl<M: Medium> Transport for Connections<M> {
         let now = Instant::now();
         for peer in &self.peers {
             // The receiving thread reports a loss that is noticed here.
-            let _untold = peer.send_heartbeat(&self.medium, now, self.settings.deadline / 4);
+            let _unsent = peer.send_heartbeat(&self.medium, now, self.settings.deadline / 4);
         }
         Some(self.look_every())
     }

@@ -2,7 +2,8 @@
 //! pieces, credit.
 //!
 //! ```text
-//!   [length: 4 bytes][kind: 1 byte][payload]      a frame; length counts kind and payload, at most FRAME_MAX
+//!   [length: 4 bytes][kind: 1 byte][payload]   a frame; length counts kind and payload,
+//!                                              at most FRAME_MAX
 //! ```
 //!
 //! A sender starts with [`CREDIT`] bytes of credit, and each piece of a message costs its length.

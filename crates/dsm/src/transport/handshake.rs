@@ -1,11 +1,14 @@
 //! Authentication of nodes, and connections between them: one per pair.
 //!
 //! ```text
-//!   higher rank                                  lower rank
+//!   higher rank                                             lower rank
 //!       ── Hello {version, rank, nodes, layout, number} ──>
-//!      <── Hello {the same of its own} ──                     each refuses a wrong version, count, layout or rank
-//!       ── Proof: HMAC-SHA256(secret, 1, both hellos) ──>     refuses a peer that does not know the secret
+//!      <── Hello {the same of its own} ──
+//!       ── Proof: HMAC-SHA256(secret, 1, both hellos) ──>
 //!      <── Proof: HMAC-SHA256(secret, 2, both hellos) ──
+//!
+//!   After the hellos each refuses a wrong version, count, layout or rank. After a proof it refuses
+//!   a peer that does not know the secret.
 //! ```
 //!
 //! Both hellos contain a random number, so no proof can be replayed. The secret itself is never
@@ -13,7 +16,7 @@
 //! the data, but not with membership.
 
 mod accept;
-mod letters;
+mod messages;
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -29,35 +32,35 @@ use sha2::Sha256;
 
 use crate::address::NodeId;
 use crate::wire::VERSION;
-use letters::{Hello, Letter, both, read_until, write};
+use messages::{HandshakeMessage, Hello, both, read_until, write};
 
 const MAGIC: [u8; 6] = *b"KYODSM";
 /// Time limit for the whole handshake with a peer.
 const EXCHANGE: Duration = Duration::from_secs(5);
-/// Longest wait of a joining node before it asks for news again.
+/// Longest wait of a joining node between two launch checks.
 const SLICE: Duration = Duration::from_millis(250);
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 const CONNECTOR: u8 = 1;
 const ACCEPTOR: u8 = 2;
 
 /// Returns an error if joining has become pointless.
-pub(super) type News<'a> = &'a dyn Fn() -> Result<(), JoinError>;
+pub(super) type LaunchCheck<'a> = &'a dyn Fn() -> Result<(), JoinError>;
 
 /// Why a handshake with a lower rank failed.
-enum Broken {
+enum HandshakeError {
     /// The connection failed; another one may work.
     Gone(io::Error),
     /// One side refuses the other.
     Refused(JoinError),
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for HandshakeError {
     fn from(why: io::Error) -> Self {
         Self::Gone(why)
     }
 }
 
-impl From<JoinError> for Broken {
+impl From<JoinError> for HandshakeError {
     fn from(why: JoinError) -> Self {
         Self::Refused(why)
     }
@@ -171,7 +174,7 @@ impl fmt::Display for JoinError {
         match self {
             Self::WrongSecret(NodeId(node)) => write!(
                 f,
-                "node {node} was started with another secret: start all nodes by one launch"
+                "node {node} was started with another secret: start all nodes by the same `kyocho dsm run`"
             ),
             Self::Version(NodeId(node), version) => write!(
                 f,
@@ -203,7 +206,7 @@ impl fmt::Display for JoinError {
             }
             Self::Size(nodes) => write!(
                 f,
-                "a cluster of {nodes} nodes: 1 to 4096 are possible, each with a rank below that"
+                "{nodes} nodes are not possible: a cluster has 1 to 4096, each with a rank below their number"
             ),
             Self::Ended(NodeId(node), unreachable) => {
                 write!(f, "node {node} ended before all nodes had joined")?;
@@ -214,7 +217,7 @@ impl fmt::Display for JoinError {
             Self::Launcher => f.write_str("the launcher of this node has ended"),
             Self::Mpi => f.write_str(
                 "MPI was initialised before in this process, or cannot be called by several threads: \
-                 a program joins once, and leaves MPI to that",
+                 join once, and do not initialise MPI yourself",
             ),
             Self::Io(why) => why.fmt(f),
         }
@@ -275,11 +278,11 @@ impl Cluster {
     }
 
     /// Connects to all other nodes: to lower ranks actively, and to higher ranks by `listener`.
-    /// Every [`SLICE`] it asks `news` whether joining has become pointless.
+    /// Every [`SLICE`] it asks `check` whether joining has become pointless.
     pub(super) fn connect(
         &self,
         listener: &TcpListener,
-        news: News<'_>,
+        check: LaunchCheck<'_>,
     ) -> Result<Vec<(NodeId, TcpStream)>, JoinError> {
         let nodes = self.addresses.len();
         let me = usize::from(self.me.0);
@@ -289,19 +292,24 @@ impl Cluster {
         let until = Instant::now() + self.join_within;
         let lower = (0..self.me.0).map(NodeId);
         let mut streams: Vec<_> = lower
-            .map(|peer| self.reach(peer, until, news).map(|stream| (peer, stream)))
+            .map(|peer| self.reach(peer, until, check).map(|stream| (peer, stream)))
             .collect::<Result<_, _>>()?;
-        self.accept(listener, until, &mut streams, news)?;
+        self.accept(listener, until, &mut streams, check)?;
         Ok(streams)
     }
 
     /// Connects to a lower rank. Tries again while no process listens, and while the peer drops
     /// this connection because too many strangers connect.
-    fn reach(&self, peer: NodeId, until: Instant, news: News<'_>) -> Result<TcpStream, JoinError> {
+    fn reach(
+        &self,
+        peer: NodeId,
+        until: Instant,
+        check: LaunchCheck<'_>,
+    ) -> Result<TcpStream, JoinError> {
         let address = self.addresses[usize::from(peer.0)];
         let mut failure = None;
         loop {
-            news().map_err(|vain| match vain {
+            check().map_err(|vain| match vain {
                 JoinError::Ended(node, None) if node == peer => {
                     JoinError::Ended(node, failure.take().map(|why| (address, why)))
                 }
@@ -310,18 +318,18 @@ impl Cluster {
             let left = until.saturating_duration_since(Instant::now());
             let limit = left.min(SLICE).max(Duration::from_millis(1));
             let attempt =
-                TcpStream::connect_timeout(&address, limit).map_err(Broken::from).and_then(
-                    |mut stream| self.introduce(&mut stream, peer, until, news).map(|()| stream),
+                TcpStream::connect_timeout(&address, limit).map_err(HandshakeError::from).and_then(
+                    |mut stream| self.introduce(&mut stream, peer, until, check).map(|()| stream),
                 );
             match attempt {
                 Ok(stream) => return Ok(stream),
-                Err(Broken::Refused(why)) => return Err(why),
-                Err(Broken::Gone(why))
+                Err(HandshakeError::Refused(why)) => return Err(why),
+                Err(HandshakeError::Gone(why))
                     if left.is_zero() || why.kind() == io::ErrorKind::InvalidData =>
                 {
                     return Err(JoinError::Unreachable(peer, address, why));
                 }
-                Err(Broken::Gone(why)) => {
+                Err(HandshakeError::Gone(why)) => {
                     failure = Some(why);
                     thread::park_timeout(RETRY_AFTER.min(left));
                 }
@@ -346,34 +354,36 @@ impl Cluster {
         stream: &mut TcpStream,
         peer: NodeId,
         until: Instant,
-        news: News<'_>,
-    ) -> Result<(), Broken> {
+        check: LaunchCheck<'_>,
+    ) -> Result<(), HandshakeError> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(EXCHANGE))?;
         // A peer that still connects to its own lower ranks answers later.
         let answer = |stream: &mut TcpStream| {
-            read_until(stream, until, SLICE, || news().map_err(Broken::Refused))
+            read_until(stream, until, SLICE, || check().map_err(HandshakeError::Refused))
         };
         let mine = self.hello()?;
-        write(stream, &Letter::Hello(mine.clone()))?;
+        write(stream, &HandshakeMessage::Hello(mine.clone()))?;
         let theirs = match answer(stream)? {
-            Letter::Hello(theirs) => theirs,
-            Letter::Refused(why, theirs) => return Err(refused(peer, why, &theirs).into()),
-            Letter::Proof(_) => return Err(JoinError::Rank(peer).into()),
+            HandshakeMessage::Hello(theirs) => theirs,
+            HandshakeMessage::Refused(why, theirs) => {
+                return Err(refused(peer, why, &theirs).into());
+            }
+            HandshakeMessage::Proof(_) => return Err(JoinError::Rank(peer).into()),
         };
         if theirs.rank != peer.0 {
             return Err(JoinError::Rank(peer).into());
         }
         let hellos = both(&mine, &theirs)?;
         let proof = self.secret.proof(CONNECTOR, &hellos).finalize().into_bytes().into();
-        write(stream, &Letter::Proof(proof))?;
+        write(stream, &HandshakeMessage::Proof(proof))?;
         match answer(stream)? {
-            Letter::Proof(proof) => {
+            HandshakeMessage::Proof(proof) => {
                 let known = self.secret.proof(ACCEPTOR, &hellos).verify_slice(&proof);
                 known.map_err(|_| JoinError::WrongSecret(peer).into())
             }
-            Letter::Refused(why, theirs) => Err(refused(peer, why, &theirs).into()),
-            Letter::Hello(_) => Err(JoinError::Rank(peer).into()),
+            HandshakeMessage::Refused(why, theirs) => Err(refused(peer, why, &theirs).into()),
+            HandshakeMessage::Hello(_) => Err(JoinError::Rank(peer).into()),
         }
     }
 

@@ -2,7 +2,7 @@
 //! supports. Feature `mpi`.
 //!
 //! ```text
-//!   send: frames that have credit ──> MPI_Isend               take: MPI_Improbe ──> messages, credit
+//!   send: frames that have credit ──> MPI_Isend        take: MPI_Improbe ──> messages, credit
 //!            └── the rest, when credit arrives ──^                └─ silence ──> Lost
 //! ```
 //!
@@ -48,9 +48,9 @@ struct Peer {
     out: Outgoing,
     input: Incoming,
     spoke: Instant,
-    heard: Instant,
+    last_received: Instant,
     /// The peer gets nothing more.
-    deaf: bool,
+    is_lost: bool,
     /// How the peer has ended.
     over: Option<Arrival>,
 }
@@ -101,8 +101,8 @@ impl Mpi {
             out: Outgoing::new(settings.queue_bytes_max),
             input: Incoming::new(settings.message_bytes_max),
             spoke: now,
-            heard: now,
-            deaf: false,
+            last_received: now,
+            is_lost: false,
             over: None,
         };
         let peers = (0..nodes).map(NodeId).filter(|node| *node != me).map(peer).collect();
@@ -157,12 +157,12 @@ impl Mpi {
         waiter == Waiter::Caller || !self.caller_waits.load(Ordering::Acquire)
     }
 
-    fn wait_for_news(&self, waiter: Waiter, timeout: Duration) -> bool {
+    fn wait_for_event(&self, waiter: Waiter, timeout: Duration) -> bool {
         let begun = Instant::now();
         let [mut pause, pause_max] = SERVICE_PAUSES;
         for look in 1_u32.. {
             let is_roused = waiter == Waiter::Caller && self.roused.swap(false, Ordering::AcqRel);
-            if self.is_closed() || is_roused || self.is_mine(waiter) && self.lock().has_news() {
+            if self.is_closed() || is_roused || self.is_mine(waiter) && self.lock().has_event() {
                 return !self.is_closed();
             }
             let waited = begun.elapsed();
@@ -197,7 +197,7 @@ impl State {
         while !missing.is_empty() || !self.port.settle() {
             match self.port.receive() {
                 // A faster peer has sent more already, which is processed when all have joined.
-                Some((from, Some(Kind::Stream), bytes)) => self.hear(from, &bytes),
+                Some((from, Some(Kind::Stream), bytes)) => self.receive(from, &bytes),
                 Some((from, kind, theirs)) => {
                     missing.retain(|node| *node != from);
                     wrong = wrong.or(mistake(from, kind, &bytes, &theirs));
@@ -213,14 +213,14 @@ impl State {
         self.peers.iter_mut().find(|peer| peer.node == node)
     }
 
-    fn has_news(&self) -> bool {
+    fn has_event(&self) -> bool {
         !self.untold.is_empty() || self.port.has_more()
     }
 
     /// Sends what has credit to a peer.
     fn push(&mut self, to: NodeId) {
         let Self { port, peers, .. } = self;
-        let Some(peer) = peers.iter_mut().find(|peer| peer.node == to && !peer.deaf) else {
+        let Some(peer) = peers.iter_mut().find(|peer| peer.node == to && !peer.is_lost) else {
             return;
         };
         while !peer.out.ready().is_empty() {
@@ -233,10 +233,10 @@ impl State {
     }
 
     /// Processes what has arrived on a peer's stream.
-    fn hear(&mut self, from: NodeId, bytes: &[u8]) {
+    fn receive(&mut self, from: NodeId, bytes: &[u8]) {
         let (mut arrivals, mut credit, mut goodbye) = (Vec::new(), 0_usize, false);
         let Some(peer) = self.peer(from).filter(|peer| peer.over.is_none()) else { return };
-        peer.heard = Instant::now();
+        peer.last_received = Instant::now();
         let taken = peer.input.take(bytes, |received| match received {
             Received::Message(message) => arrivals.push(Arrival::Message(from, message)),
             Received::Credit(bytes) => credit = credit.saturating_add(bytes),
@@ -252,7 +252,7 @@ impl State {
         }
         self.untold.append(&mut arrivals);
         if taken.is_err() {
-            self.over(from, Arrival::Lost(from, Cause::Nonsense));
+            self.over(from, Arrival::Lost(from, Cause::InvalidMessage));
         } else if goodbye {
             self.over(from, Arrival::Left(from));
         }
@@ -263,7 +263,7 @@ impl State {
     fn over(&mut self, node: NodeId, how: Arrival) {
         let Some(peer) = self.peer(node).filter(|peer| peer.over.is_none()) else { return };
         // A peer that has left may still wait for goodbyes.
-        peer.deaf |= matches!(how, Arrival::Lost(..));
+        peer.is_lost |= matches!(how, Arrival::Lost(..));
         peer.over = Some(how.clone());
         self.untold.push(how);
     }
@@ -272,9 +272,11 @@ impl State {
     fn receive(&mut self) {
         while let Some((from, kind, bytes)) = self.port.receive() {
             match kind {
-                Some(Kind::Stream) => self.hear(from, &bytes),
+                Some(Kind::Stream) => self.receive(from, &bytes),
                 Some(Kind::Closed) => self.over(from, Arrival::Lost(from, Cause::Closed)),
-                Some(Kind::Hello) | None => self.over(from, Arrival::Lost(from, Cause::Nonsense)),
+                Some(Kind::Hello) | None => {
+                    self.over(from, Arrival::Lost(from, Cause::InvalidMessage))
+                }
             }
         }
         self.port.settle();
@@ -284,12 +286,12 @@ impl State {
     fn look_at_clock(&mut self, now: Instant, deadline: Duration) {
         let mut speak = Vec::new();
         let mut silent = Vec::new();
-        for peer in self.peers.iter_mut().filter(|peer| !peer.deaf) {
+        for peer in self.peers.iter_mut().filter(|peer| !peer.is_lost) {
             if now.saturating_duration_since(peer.spoke) >= deadline / 4 {
                 peer.out.alive();
                 speak.push(peer.node);
             }
-            if peer.over.is_none() && now.saturating_duration_since(peer.heard) > deadline {
+            if peer.over.is_none() && now.saturating_duration_since(peer.last_received) > deadline {
                 silent.push(peer.node);
             }
         }
@@ -320,7 +322,7 @@ fn mistake(from: NodeId, kind: Option<Kind>, mine: &[u8], theirs: &[u8]) -> Opti
 impl Transport for Mpi {
     fn send(&self, to: NodeId, message: &[u8]) {
         let mut state = self.lock();
-        let Some(peer) = state.peer(to).filter(|peer| !peer.deaf) else { return };
+        let Some(peer) = state.peer(to).filter(|peer| !peer.is_lost) else { return };
         if peer.out.message(message).is_err() {
             return state.over(to, Arrival::Lost(to, Cause::Congested));
         }
@@ -333,11 +335,11 @@ impl Transport for Mpi {
         match waiter {
             Waiter::Caller => {
                 self.caller_waits.store(true, Ordering::Release);
-                let is_open = self.wait_for_news(waiter, timeout);
+                let is_open = self.wait_for_event(waiter, timeout);
                 self.caller_waits.store(false, Ordering::Release);
                 is_open
             }
-            Waiter::Service => self.wait_for_news(waiter, timeout.min(self.look_every())),
+            Waiter::Service => self.wait_for_event(waiter, timeout.min(self.look_every())),
         }
     }
 
@@ -359,7 +361,7 @@ impl Transport for Mpi {
     }
 
     fn is_full(&self) -> bool {
-        self.lock().peers.iter().any(|peer| !peer.deaf && peer.out.is_full())
+        self.lock().peers.iter().any(|peer| !peer.is_lost && peer.out.is_full())
     }
 
     fn leave(&self) {

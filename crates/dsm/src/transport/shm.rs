@@ -2,10 +2,11 @@
 //! on which its threads sleep.
 //!
 //! ```text
-//!   memory (memfd):  [ node 0: looking, asleep, rung, core | node 1 .. | ring 0 to 0 | ring 0 to 1 | .. ]
-//!   ring:            [ tail: bytes put in | head: bytes taken, stuck | 64 KiB ]
+//!   memory (memfd): [ node 0: looking, asleep, rung, core | node 1 .. | rings 0 to 0, 0 to 1 .. ]
+//!   ring:           [ tail: bytes put in | head: bytes taken, stuck | 64 KiB ]
 //!
-//!   write: bytes, tail ── does no thread poll there? ──> ring its bell    read: bytes, head ── is the writer stuck? ──> ring its bell
+//!   write: bytes, tail ── does no thread poll there? ──> ring its bell
+//!   read:  bytes, head ── is the writer stuck? ──> ring its bell
 //! ```
 //!
 //! A calling thread polls the rings from the beginning of its call to its end. No bell is rung for
@@ -44,10 +45,10 @@ use kyocho_sys::task::ThreadId;
 
 use crate::address::NodeId;
 use crate::transport::connections::{Connections, Medium, transport_by_connections};
-use crate::transport::handshake::News;
+use crate::transport::handshake::LaunchCheck;
 use crate::transport::readiness::Readiness;
 use crate::transport::{Cluster, JoinError, TcpSettings, Urgency, Waiter};
-use memory::{Broken, RING_BYTES, Ring};
+use memory::{Corrupt, RING_BYTES, Ring};
 
 pub use memory::{SHM_NODES_MAX, Shared};
 
@@ -119,13 +120,13 @@ impl Shm {
         Self::join_while(cluster, settings, listener, shared, &|| Ok(()))
     }
 
-    /// Joins the cluster, unless news make that pointless.
+    /// Joins the cluster. Stops if `check` returns an error.
     pub(crate) fn join_while(
         cluster: &Cluster,
         settings: TcpSettings,
         listener: &TcpListener,
         shared: Shared,
-        news: News<'_>,
+        check: LaunchCheck<'_>,
     ) -> Result<Self, JoinError> {
         let nodes = cluster.addresses.len();
         if nodes != shared.nodes() {
@@ -133,7 +134,7 @@ impl Shm {
         }
         let readiness = Readiness::new()?;
         let mut peers = Vec::new();
-        for (node, stream) in cluster.connect(listener, news)? {
+        for (node, stream) in cluster.connect(listener, check)? {
             stream.set_nonblocking(true)?;
             readiness.add(peers.len(), &stream)?;
             let [disturbed, ended, ignored, lively, unrung] = [false; 5].map(AtomicBool::new);
@@ -162,21 +163,22 @@ impl Rings {
     }
 
     /// Whether a peer has sent something, accepts more, or is gone.
-    fn has_news(&self, place: usize) -> bool {
+    fn has_event(&self, place: usize) -> bool {
         let peer = &self.peers[place];
         if peer.ignored.load(Ordering::Relaxed) {
             return false;
         }
         let (from, to) = (self.from(place).filled(), self.to(place).filled());
-        let (Ok(heard), Ok(said)) = (from, to) else { return true };
-        let has_room = || said < RING_BYTES && self.to(place).stuck().load(Ordering::Relaxed) == 1;
-        heard > 0 || peer.disturbed.load(Ordering::Relaxed) || has_room()
+        let (Ok(unread), Ok(unsent)) = (from, to) else { return true };
+        let has_room =
+            || unsent < RING_BYTES && self.to(place).stuck().load(Ordering::Relaxed) == 1;
+        unread > 0 || peer.disturbed.load(Ordering::Relaxed) || has_room()
     }
 
-    /// Reports all peers that have news. Returns whether there are any.
+    /// Reports all peers with an event. Returns whether there are any.
     fn look(&self, each: &mut impl FnMut(usize)) -> bool {
         let mut found = false;
-        for place in (0..self.peers.len()).filter(|&place| self.has_news(place)) {
+        for place in (0..self.peers.len()).filter(|&place| self.has_event(place)) {
             found = true;
             each(place);
         }
@@ -185,7 +187,7 @@ impl Rings {
 
     /// Makes a peer look at what was put in, behind a fence: at once, or later if a thread of this
     /// node polls until then.
-    fn tell(&self, place: usize) {
+    fn notify(&self, place: usize) {
         let peer = &self.peers[place];
         if self.shared.looks(peer.node) {
             return peer.lively.store(true, Ordering::Relaxed);
@@ -303,7 +305,7 @@ impl Rings {
         if peer.disturbed.swap(false, Ordering::Relaxed) && !peer.ended.load(Ordering::Relaxed) {
             match (&peer.stream).read(&mut [0]) {
                 Ok(0) => peer.ended.store(true, Ordering::Relaxed),
-                Ok(_) => return Err(Broken.into()),
+                Ok(_) => return Err(Corrupt.into()),
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => peer.ended.store(true, Ordering::Relaxed),
             }
@@ -331,7 +333,7 @@ impl Medium for Rings {
         let may_wait = urgency == Urgency::WhenWaiting && ring.filled()? <= RING_BYTES / 2;
         let waiting = self.shared.waiting(self.peers[place].node);
         if !may_wait || waiting.load(Ordering::SeqCst) > 0 {
-            self.tell(place);
+            self.notify(place);
         }
         Ok(count)
     }

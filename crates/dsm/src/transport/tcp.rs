@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 
 use crate::address::NodeId;
 use crate::transport::connections::{Connections, Medium, transport_by_connections};
-use crate::transport::handshake::News;
+use crate::transport::handshake::LaunchCheck;
 use crate::transport::readiness::Readiness;
 use crate::transport::{Cluster, JoinError, TcpSettings, Urgency, Waiter};
 
@@ -42,14 +42,14 @@ impl Tcp {
         Self::join_while(cluster, settings, listener, &|| Ok(()))
     }
 
-    /// Joins the cluster, unless news make that pointless.
+    /// Joins the cluster. Stops if `check` returns an error.
     pub(crate) fn join_while(
         cluster: &Cluster,
         settings: TcpSettings,
         listener: &TcpListener,
-        news: News<'_>,
+        check: LaunchCheck<'_>,
     ) -> Result<Self, JoinError> {
-        let connected = cluster.connect(listener, news)?;
+        let connected = cluster.connect(listener, check)?;
         let (peers, streams): (Vec<_>, Vec<_>) = connected.into_iter().unzip();
         let readiness = Readiness::new()?;
         for (place, stream) in streams.iter().enumerate() {

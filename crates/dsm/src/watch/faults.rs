@@ -1,9 +1,9 @@
 //! Faults in watched memory, handled on the thread that had them.
 //!
 //! ```text
-//!   load or store ──> SIGSEGV or SIGBUS ──> handler: which memory? ──> Faulting::fault ──> return: the access is repeated
-//!                                              │ none of ours
-//!                                              └──> what the signal did before
+//!   load or store ─> SIGSEGV or SIGBUS ─> handler: which memory? ─> Faulting::fault ─> return
+//!                                            │ none of ours                     repeats the access
+//!                                            └─> what the signal did before
 //! ```
 //!
 //! The signal is synchronous: it only interrupts an access to watched memory. So the handler may do
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::unmodelled::{AtomicPtr, AtomicUsize, Ordering};
-use kyocho_sys::signal::{self, Action, Info, Manner, Signal};
+use kyocho_sys::signal::{self, Action, HandlerOptions, Info, Signal};
 
 use crate::region::REGIONS_MAX;
 
@@ -112,7 +112,7 @@ impl Drop for Guarded {
 
 fn install() -> Result<&'static [Action; 2], Errno> {
     // On an alternate stack: the program's stack may be nearly full at a fault.
-    let manner = Manner { on_alternate_stack: true, ..Manner::default() };
+    let manner = HandlerOptions { on_alternate_stack: true, ..HandlerOptions::default() };
     // SAFETY: the handler answers for accesses to watched memory alone (the file's begin) and
     // forwards everything else.
     let segv = unsafe { signal::install(Signal::SEGV, handler, manner) }?;

@@ -23,7 +23,7 @@ pub(super) struct Watched {
     faulted: Vec<usize>,
     /// Pages that were written, or may have been, and that no call has reported yet. They include
     /// pages that the host reclaimed after a write: once such a page is readmitted, the page table
-    /// no longer tells so.
+    /// no longer shows the write.
     unreported: BTreeSet<usize>,
     /// The ranges about which the kernel is asked, until the rights of some page change. Locks are
     /// acquired more often than that, and there may be thousands of pages.
@@ -85,11 +85,11 @@ impl Watched {
         pages.iter().take_while(|page| here.contains(page)).count()
     }
 
-    pub(super) fn is_shown(&self, page: PageId) -> bool {
+    pub(super) fn is_visible(&self, page: PageId) -> bool {
         self.access[self.place(page)] != Access::Hidden
     }
 
-    pub(super) fn shown(&self) -> usize {
+    pub(super) fn visible_count(&self) -> usize {
         self.access.iter().filter(|access| **access != Access::Hidden).count()
     }
 

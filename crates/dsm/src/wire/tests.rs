@@ -1,11 +1,11 @@
-use super::{Nonsense, decode, encode};
+use super::{InvalidMessage, decode, encode};
 use crate::address::{Address, LockId, NodeId, PageId, ThreadId};
 use crate::layout::Layout;
 use crate::layout::Scheme;
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Message, Move};
 use crate::page::WORDS_A_PAGE;
-use crate::region::discord::{Discord, Hindrance, Instead};
+use crate::region::mismatch::{RegionDifference, RegionFailure, RegionMismatch};
 use crate::region::{PAGES_MAX, Placement, RegionPlan};
 use crate::update::Update;
 use proptest::prelude::*;
@@ -102,10 +102,10 @@ fn message() -> impl Strategy<Value = Message> {
         node.clone().prop_map(Message::Lost),
         node.clone().prop_map(Message::Stranded),
         (plan(), any::<Option<u32>>())
-            .prop_map(|(plan, number)| { Message::Region(plan, number.map(Hindrance::Host)) }),
+            .prop_map(|(plan, number)| { Message::Region(plan, number.map(RegionFailure::Host)) }),
         (plan(), plan(), node.clone(), node).prop_map(|(plan, another, by, other)| {
-            let instead = Instead::Other(another);
-            Message::Refuse(Discord { plan, by, other, instead })
+            let difference = RegionDifference::Other(another);
+            Message::Refuse(RegionMismatch { plan, by, other, difference })
         }),
         Just(Message::Left),
         (lock, thread).prop_map(|(lock, thread)| Message::Cancel(lock, thread)),
@@ -140,11 +140,11 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] ^= bits;
         let _either = decode(&bytes, &layout());
-        prop_assert_eq!(decode(&bytes[..0], &layout()), Err(Nonsense::Malformed));
+        prop_assert_eq!(decode(&bytes[..0], &layout()), Err(InvalidMessage::Malformed));
         bytes[at] ^= bits;
-        prop_assert_eq!(decode(&bytes[..bytes.len() - 1], &layout()), Err(Nonsense::Malformed));
+        prop_assert_eq!(decode(&bytes[..bytes.len() - 1], &layout()), Err(InvalidMessage::Malformed));
         bytes.push(0);
-        prop_assert_eq!(decode(&bytes, &layout()), Err(Nonsense::Malformed));
+        prop_assert_eq!(decode(&bytes, &layout()), Err(InvalidMessage::Malformed));
     }
 }
 
@@ -152,8 +152,8 @@ proptest! {
 fn what_the_layout_does_not_have_is_refused() {
     let plan = RegionPlan { first: PageId(1), pages: 1, placement: Placement::Cyclic };
     let nowhere = RegionPlan { placement: Placement::On(NodeId(4)), ..plan };
-    let (by, other, instead) = (NodeId(0), NodeId(1), Instead::Nothing);
-    let discord = Discord { plan, by, other, instead };
+    let (by, other, difference) = (NodeId(0), NodeId(1), RegionDifference::Nothing);
+    let mismatch = RegionMismatch { plan, by, other, difference };
     for message in [
         Message::Fetch(PageId(8), 1),
         Message::Fetch(PageId(u64::MAX), 1),
@@ -161,10 +161,13 @@ fn what_the_layout_does_not_have_is_refused() {
         Message::Region(RegionPlan { pages: PAGES_MAX, ..plan }, None),
         Message::Region(RegionPlan { pages: u64::MAX, ..plan }, None),
         Message::Region(nowhere, None),
-        Message::Refuse(Discord { plan: nowhere, ..discord }),
-        Message::Refuse(Discord { instead: Instead::Other(nowhere), ..discord }),
-        Message::Refuse(Discord { by: NodeId(4), ..discord }),
-        Message::Refuse(Discord { other: NodeId(4), ..discord }),
+        Message::Refuse(RegionMismatch { plan: nowhere, ..mismatch }),
+        Message::Refuse(RegionMismatch {
+            difference: RegionDifference::Other(nowhere),
+            ..mismatch
+        }),
+        Message::Refuse(RegionMismatch { by: NodeId(4), ..mismatch }),
+        Message::Refuse(RegionMismatch { other: NodeId(4), ..mismatch }),
         Message::Cancel(LockId(16), ThreadId::FIRST),
         Message::Lost(NodeId(4)),
         Message::Stranded(NodeId(4)),
@@ -190,7 +193,7 @@ fn what_the_layout_does_not_have_is_refused() {
     ] {
         assert_eq!(
             decode(&encode(0, &message), &layout()),
-            Err(Nonsense::OutOfRange),
+            Err(InvalidMessage::OutOfRange),
             "{message:?}"
         );
     }

@@ -20,16 +20,17 @@ use program::Program;
 use random::Random;
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
-use world::{Report, Trouble, World, tells_of};
+use world::{FaultRates, Report, World, tells_of};
 
-const QUIET: Trouble = Trouble { loss: 0, repeat: 0, delay_max: 4, slow: 1, crash_at: None };
-const STORMY: Trouble = Trouble { loss: 15, repeat: 10, delay_max: 40, slow: 1, crash_at: None };
+const QUIET: FaultRates = FaultRates { loss: 0, repeat: 0, delay_max: 4, slow: 1, crash_at: None };
+const STORMY: FaultRates =
+    FaultRates { loss: 15, repeat: 10, delay_max: 40, slow: 1, crash_at: None };
 
 fn simulate(
     seed: u64,
     nodes: u16,
     phases: usize,
-    trouble: Trouble,
+    trouble: FaultRates,
     mutant: Mutant,
 ) -> Result<Report, String> {
     let mut random = Random(seed);
@@ -73,7 +74,7 @@ fn clusters_that_cross_many_barriers_see_one_memory() {
     let (mut reads, mut unasked) = (0, 0);
     for seed in 0..100 {
         let nodes = 2 + (seed % 3) as u16;
-        match simulate(seed, nodes, 40, Trouble { delay_max: 10, ..STORMY }, Mutant::None) {
+        match simulate(seed, nodes, 40, FaultRates { delay_max: 10, ..STORMY }, Mutant::None) {
             Ok(report) => {
                 reads += report.reads;
                 unasked += report.brought.saturating_sub(report.asked);
@@ -94,7 +95,7 @@ fn clusters_of_threads_see_one_memory() {
         let (nodes, threads) = (1 + random.below(4) as u16, 2 + random.below(3) as u16);
         let scheme =
             if random.percent(50) { Scheme::LogAtManager } else { Scheme::LogAtLastHolder };
-        let trouble = Trouble { slow: 1 + random.below(10), ..STORMY };
+        let trouble = FaultRates { slow: 1 + random.below(10), ..STORMY };
         let program = Program::generate(&mut random, nodes * threads, false, 4);
         match run(World::new(random, program, threads, scheme, trouble, Mutant::None)) {
             Ok(report) => reads += report.reads,
@@ -107,7 +108,7 @@ fn clusters_of_threads_see_one_memory() {
 #[test]
 fn large_clusters_see_one_memory() {
     for (seed, nodes) in [(1, 16), (2, 32), (3, 64), (4, 64)] {
-        let trouble = Trouble { slow: 3, ..STORMY };
+        let trouble = FaultRates { slow: 3, ..STORMY };
         if let Err(why) = simulate(seed, nodes, 2, trouble, Mutant::None) {
             panic!("seed {seed}, {nodes} nodes: {why}");
         }
@@ -125,9 +126,9 @@ fn a_seed_replays() {
 
 #[test]
 fn a_dead_node_is_an_error_that_names_it_on_every_survivor() {
-    let mut told = 0;
+    let mut notified = 0;
     for seed in 0..150 {
-        let trouble = Trouble { crash_at: Some(20 + seed * 13 % 900), ..STORMY };
+        let trouble = FaultRates { crash_at: Some(20 + seed * 13 % 900), ..STORMY };
         let report = simulate(seed, 2 + (seed % 5) as u16, 4, trouble, Mutant::None)
             .unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         let Some(crashed) = report.crashed else { continue };
@@ -138,14 +139,14 @@ fn a_dead_node_is_an_error_that_names_it_on_every_survivor() {
                         tells_of(*error, crashed).is_some(),
                         "seed {seed}: node {node}: {error}"
                     );
-                    told += 1;
+                    notified += 1;
                 }
                 Some(Ok(())) => {}
                 None => assert_eq!(node, crashed, "seed {seed}: node {node} did not end"),
             }
         }
     }
-    assert!(told > 100, "only {told} survivors were told");
+    assert!(notified > 100, "only {notified} survivors were notified");
 }
 
 /// One or two nodes leave properly before the others have crossed their last barrier, so these
@@ -180,7 +181,7 @@ fn a_node_that_leaves_early_is_named_in_errors_of_all_others() {
 
 /// Whether any of many seeds reveals a mistake.
 fn is_caught(mutant: &Mutant) -> bool {
-    let slow = Trouble { delay_max: 60, ..QUIET };
+    let slow = FaultRates { delay_max: 60, ..QUIET };
     let troubles = [QUIET, slow].into_iter().cycle();
     (0..600)
         .zip(troubles)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use kyocho_dsm::{
     Address, BarrierKind, Call, ConditionId, LockId, Mode, Move, NodeId, PAGES_MAX, PageId,
-    Patience, Placement, RegionPlan, Regions, Who,
+    Placement, RegionPlan, Regions, WaitPolicy, Waiters,
 };
 
 use crate::random::Random;
@@ -220,11 +220,13 @@ impl Program {
         }
         self.values += 1;
         let (value, condition) = (self.values, ConditionId(random.below(2) as u32));
-        let exclusive = Call::Acquire(lock, Mode::Exclusive, Patience::Wait);
+        let exclusive = Call::Acquire(lock, Mode::Exclusive, WaitPolicy::Wait);
         let publish = (!published.is_empty()).then_some(Step::Call(Call::Publish(lock)));
         let section = [Step::Call(exclusive), Step::Write(word, value)].into_iter().chain(publish);
-        let end =
-            [Step::Call(Call::Release(lock)), Step::Call(Call::Signal(lock, condition, Who::All))];
+        let end = [
+            Step::Call(Call::Release(lock)),
+            Step::Call(Call::Signal(lock, condition, Waiters::All)),
+        ];
         section.chain(end).for_each(|step| self.step(from, step));
         for step in [
             Step::Call(exclusive),
@@ -273,8 +275,8 @@ impl Program {
     fn section(&mut self, random: &mut Random, node: NodeId, lock: LockId) {
         let mode =
             if random.percent(30) && self.snapshots { Mode::NonExclusive } else { Mode::Exclusive };
-        let patience = if random.percent(15) { Patience::Try } else { Patience::Wait };
-        self.step(node, Step::Call(Call::Acquire(lock, mode, patience)));
+        let policy = if random.percent(15) { WaitPolicy::Try } else { WaitPolicy::Wait };
+        self.step(node, Step::Call(Call::Acquire(lock, mode, policy)));
         let writes = mode == Mode::Exclusive;
         self.touch(random, node, |role| role == Role::Lock(lock), writes);
         if lock.0 + 1 < self.locks && random.percent(25) {

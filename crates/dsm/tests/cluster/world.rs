@@ -6,12 +6,12 @@ use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use kyocho_dsm::{
-    Action, Address, Call, DsmError, Event, Frame, Hindrance, Instead, Layout, Link, LinkSettings,
-    Message, Mode, Move, Node, NodeId, Outcome, Patience, Placement, RegionPlan, Scheme, Subject,
-    ThreadId, wire,
+    Action, Address, Call, DsmError, Event, Frame, Layout, Link, LinkSettings, Message, Mode, Move,
+    Node, NodeId, Outcome, Placement, RegionDifference, RegionFailure, RegionPlan, Scheme, Subject,
+    ThreadId, WaitPolicy, wire,
 };
 
-use crate::flight::{Flight, Letter};
+use crate::flight::{Envelope, FrameInTransit};
 use crate::mutant::Mutant;
 use crate::oracle::Oracle;
 use crate::program::{Program, Step, WORDS_A_PAGE};
@@ -24,7 +24,7 @@ const TICKS_MAX: u64 = 400_000;
 
 /// How unreliable the network and the nodes are, in per cent and ticks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trouble {
+pub(crate) struct FaultRates {
     pub(crate) loss: u64,
     pub(crate) repeat: u64,
     pub(crate) delay_max: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Trouble {
 }
 
 /// Why a node cannot create a region.
-const CANNOT: Hindrance = Hindrance::Host(12);
+const CANNOT: RegionFailure = RegionFailure::Host(12);
 
 /// The state of a virtual process, which is a thread of a node.
 #[derive(Debug, Default)]
@@ -75,15 +75,15 @@ pub(crate) struct World {
     /// By node: number of calls, and of threads at the barrier.
     calls: Vec<u64>,
     meeting: Vec<usize>,
-    trouble: Trouble,
+    trouble: FaultRates,
     random: Random,
     nodes: Vec<Node>,
     /// By node: its program's view of memory.
     views: Vec<View>,
     /// The regions that each node had when it last crossed a barrier.
     crossed_with: Vec<Layout>,
-    links: BTreeMap<(usize, usize), Link<Letter>>,
-    network: BinaryHeap<Reverse<Flight>>,
+    links: BTreeMap<(usize, usize), Link<Envelope>>,
+    network: BinaryHeap<Reverse<FrameInTransit>>,
     progress: Vec<Progress>,
     oracle: Oracle,
     mutant: Mutant,
@@ -99,7 +99,7 @@ impl World {
         program: Program,
         threads: u16,
         scheme: Scheme,
-        trouble: Trouble,
+        trouble: FaultRates,
         mutant: Mutant,
     ) -> Self {
         assert!(program.processes.is_multiple_of(threads), "nodes have equally many threads");
@@ -171,7 +171,9 @@ impl World {
 
     fn deliver(&mut self) -> Result<(), String> {
         while self.network.peek().is_some_and(|Reverse(flight)| flight.due <= self.now) {
-            let Some(Reverse(Flight { from, to, frame, .. })) = self.network.pop() else { break };
+            let Some(Reverse(FrameInTransit { from, to, frame, .. })) = self.network.pop() else {
+                break;
+            };
             if !self.alive(to) {
                 continue;
             }
@@ -202,7 +204,7 @@ impl World {
         };
         let event = match wire::check(epoch, &message, layout) {
             Ok(()) => Event::Message(from, epoch, message),
-            Err(why) => Event::Nonsense(from, why),
+            Err(why) => Event::InvalidMessage(from, why),
         };
         self.feed(to, event)
     }
@@ -226,13 +228,13 @@ impl World {
     }
 
     /// Sends a frame over the network, which may lose it.
-    fn fly(&mut self, from: usize, to: usize, frame: Frame<Letter>) {
+    fn fly(&mut self, from: usize, to: usize, frame: Frame<Envelope>) {
         if self.random.percent(self.trouble.loss) {
             return;
         }
         self.flights += 1;
         let due = self.now + 1 + self.random.below(self.trouble.delay_max);
-        self.network.push(Reverse(Flight { due, number: self.flights, from, to, frame }));
+        self.network.push(Reverse(FrameInTransit { due, number: self.flights, from, to, frame }));
     }
 
     fn feed(&mut self, node: usize, event: Event) -> Result<(), String> {
@@ -303,8 +305,8 @@ impl World {
             Step::Region(plan, hindered) => {
                 let is_me =
                     |other: NodeId| usize::from(other.0) / self.threads == process / self.threads;
-                let hindrance = hindered.filter(|other| is_me(*other)).map(|_| CANNOT);
-                self.call(process, Call::Region(plan, hindrance))
+                let failure = hindered.filter(|other| is_me(*other)).map(|_| CANNOT);
+                self.call(process, Call::Region(plan, failure))
             }
             Step::Reclaim(page) => {
                 self.progress[process].at += 1;
@@ -387,8 +389,8 @@ impl World {
         match call {
             Call::Move(Move::Lock(lock, to)) => Call::Move(Move::Lock(lock, node(to))),
             Call::Move(Move::Page(page, to)) => Call::Move(Move::Page(page, node(to))),
-            Call::Region(plan @ RegionPlan { placement: Placement::On(on), .. }, hindrance) => {
-                Call::Region(RegionPlan { placement: Placement::On(node(on)), ..plan }, hindrance)
+            Call::Region(plan @ RegionPlan { placement: Placement::On(on), .. }, failure) => {
+                Call::Region(RegionPlan { placement: Placement::On(node(on)), ..plan }, failure)
             }
             other => other,
         }
@@ -419,13 +421,13 @@ impl World {
         let call = self.progress[process].calling.take().ok_or("a return without a call")?;
         let outcome = match result {
             Ok(outcome) => outcome,
-            Err(DsmError::Discord(why)) => {
+            Err(DsmError::RegionMismatch(why)) => {
                 let step = self.program.steps[process][self.progress[process].at];
                 let Step::Region(_, Some(hindered)) = step else {
                     return Err(format!("{name:?} all make the same: {why}"));
                 };
                 let is_named = usize::from(why.other.0) == usize::from(hindered.0) / self.threads;
-                if !is_named || why.instead != Instead::Hindered(CANNOT) {
+                if !is_named || why.difference != RegionDifference::Failed(CANNOT) {
                     return Err(format!("{name:?} {hindered:?} was hindered: {why}"));
                 }
                 self.report.refused += 1;
@@ -447,8 +449,8 @@ impl World {
                 self.progress[process].modes.insert(lock.0, mode);
                 self.oracle.acquired(phase, name, lock, mode)?;
             }
-            (Call::Acquire(lock, _, patience), Outcome::Busy) => {
-                if patience == Patience::Wait && self.awaits(process, lock) {
+            (Call::Acquire(lock, _, policy), Outcome::Busy) => {
+                if policy == WaitPolicy::Wait && self.awaits(process, lock) {
                     return Ok(()); // asks again
                 }
                 return self.skip_section(process, lock);

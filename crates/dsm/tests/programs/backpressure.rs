@@ -7,7 +7,7 @@ use std::thread;
 
 use kyocho_dsm::transport::{Arrival, Traffic, Transport, Urgency, Waiter};
 use kyocho_dsm::watch::Detection;
-use kyocho_dsm::{BarrierKind, ConditionId, Dsm, Error, LockId, NodeId, Scheme, Who};
+use kyocho_dsm::{BarrierKind, ConditionId, Dsm, Error, LockId, NodeId, Scheme, Waiters};
 
 use crate::nodes::{on_nodes, shm, tcp};
 
@@ -19,18 +19,18 @@ const AT_ONCE_MAX: usize = SIGNALS / 2;
 
 /// Connections of a node that receives nothing until a door opens.
 #[derive(Debug)]
-struct Behind {
+struct SlowReceiver {
     door: Arc<AtomicBool>,
     inner: Box<dyn Transport>,
 }
 
-impl Behind {
+impl SlowReceiver {
     fn is_open(&self) -> bool {
         self.door.load(Ordering::Acquire)
     }
 }
 
-impl Transport for Behind {
+impl Transport for SlowReceiver {
     fn send(&self, to: NodeId, message: &[u8]) {
         self.inner.send(to, message);
     }
@@ -109,7 +109,7 @@ impl Shared {
         }
         for _ in 0..if floods.contains(&rank) { SIGNALS } else { 0 } {
             // The other node manages this lock.
-            dsm.signal(LockId(u32::from(1 - rank)), ConditionId(0), Who::One)?;
+            dsm.signal(LockId(u32::from(1 - rank)), ConditionId(0), Waiters::One)?;
             self.sent[me].fetch_add(1, Ordering::AcqRel);
         }
         dsm.barrier(BarrierKind::Ordinary)?;
@@ -122,7 +122,7 @@ fn run(mesh: Vec<Box<dyn Transport>>, floods: &[u16], shut: &[u16]) {
     let shared = &Shared::default();
     let behind = |(inner, door): (_, &Arc<AtomicBool>)| {
         door.store(true, Ordering::Release);
-        Box::new(Behind { door: door.clone(), inner }) as Box<dyn Transport>
+        Box::new(SlowReceiver { door: door.clone(), inner }) as Box<dyn Transport>
     };
     let transports = mesh.into_iter().zip(&shared.doors).map(behind).collect();
     thread::scope(|scope| {

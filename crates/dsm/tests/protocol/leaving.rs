@@ -1,8 +1,8 @@
 //! Nodes that leave properly, and the nodes that stay.
 
 use kyocho_dsm::{
-    Call, ConditionId, DsmError, Event, LockId, Message, Mode, NodeId, Outcome, Patience, Scheme,
-    Subject, ThreadId, Who,
+    Call, ConditionId, DsmError, Event, LockId, Message, Mode, NodeId, Outcome, Scheme, Subject,
+    ThreadId, WaitPolicy, Waiters,
 };
 
 use crate::three::{CROSS, Cluster, LOCK, PAGE, TAKE, both};
@@ -19,7 +19,7 @@ fn all_cross_and_leave(cluster: &mut Cluster, leavers: &[usize]) {
 
 #[test]
 fn what_needs_a_node_that_has_left_is_an_error_that_names_it() {
-    let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait);
+    let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Wait);
     // Node 2 manages the lock, node 0 the page.
     for (leaver, call, subject) in [
         (2, CROSS, Subject::Barrier),
@@ -34,7 +34,7 @@ fn what_needs_a_node_that_has_left_is_an_error_that_names_it() {
             assert_eq!(cluster.call(1, call), left(leaver as u16, subject), "{call:?}");
             // No node can continue afterwards.
             let other = 2 - leaver;
-            let later = cluster.call(other, Call::Signal(LockId(1), ConditionId(0), Who::All));
+            let later = cluster.call(other, Call::Signal(LockId(1), ConditionId(0), Waiters::All));
             assert_eq!(later, left(leaver as u16, Subject::Lock(LockId(1))), "{call:?}");
         }
     }
@@ -45,7 +45,7 @@ fn a_node_that_leaves_ends_waits_for_signals() {
     for mut cluster in both() {
         let own = LockId(1);
         cluster.barrier();
-        cluster.must(1, Call::Acquire(own, Mode::Exclusive, Patience::Wait));
+        cluster.must(1, Call::Acquire(own, Mode::Exclusive, WaitPolicy::Wait));
         assert_eq!(cluster.call(1, Call::WaitOn(own, ConditionId(0))), None);
         let epoch = cluster.nodes[1].epoch();
         cluster.feed(1, Event::Message(NodeId(2), epoch, Message::Left));
@@ -57,7 +57,7 @@ fn a_node_that_leaves_ends_waits_for_signals() {
 fn a_lock_held_by_a_node_that_leaves_is_free() {
     for mut cluster in both() {
         let lock = LockId(1);
-        let take = Call::Acquire(lock, Mode::Exclusive, Patience::Wait);
+        let take = Call::Acquire(lock, Mode::Exclusive, WaitPolicy::Wait);
         cluster.must(2, take);
         all_cross_and_leave(&mut cluster, &[2]);
         cluster.must(0, take);
@@ -104,7 +104,7 @@ fn giving_up_a_barrier_ends_waits_for_locks_held_there() {
     }
     let mut cluster = Cluster::new(Scheme::LogAtManager);
     cluster.feed(0, Event::Stranded);
-    assert_eq!(cluster.messages(), 0, "nobody has left");
+    assert_eq!(cluster.messages(), 0, "no node has left");
 }
 
 #[test]

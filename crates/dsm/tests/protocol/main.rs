@@ -7,19 +7,19 @@ mod three;
 
 use kyocho_dsm::{
     Absent, Address, BarrierKind, Call, ConditionId, DsmError, Event, LockId, Message, Mode, Move,
-    NodeId, Outcome, PageId, Patience, Scheme, Subject, ThreadId, Who,
+    NodeId, Outcome, PageId, Scheme, Subject, ThreadId, WaitPolicy, Waiters,
 };
 use three::{CROSS, Cluster, LOCK, PAGE, TAKE, WORD, both};
 
 #[test]
 fn the_next_holder_sees_what_was_published_under_a_lock() {
     const OTHER: LockId = LockId(1);
-    let take_other = Call::Acquire(OTHER, Mode::Exclusive, Patience::Wait);
+    let take_other = Call::Acquire(OTHER, Mode::Exclusive, WaitPolicy::Wait);
     for mut cluster in both() {
         assert_eq!(
             cluster.call(0, Call::Publish(LOCK)),
             Some(Err(DsmError::NotHeld(LOCK))),
-            "nobody could be told"
+            "no node could be notified"
         );
         cluster.write(0, 7);
         cluster.must(0, TAKE);
@@ -31,7 +31,7 @@ fn the_next_holder_sees_what_was_published_under_a_lock() {
         cluster.must(1, Call::Publish(OTHER));
         cluster.must(1, Call::Release(OTHER));
         cluster.must(2, take_other);
-        assert_eq!(cluster.read(2), 7, "written by somebody else");
+        assert_eq!(cluster.read(2), 7, "written by another node");
     }
 }
 
@@ -91,7 +91,7 @@ fn writes_without_a_lock_appear_at_the_barrier() {
         cluster.write(1, 6);
         cluster.barrier();
         assert_eq!(cluster.nodes[0].read(WORD), Ok(6), "a manager has its pages at member");
-        assert_eq!(cluster.nodes[2].read(WORD), Ok(6), "who used it has it again");
+        assert_eq!(cluster.nodes[2].read(WORD), Ok(6), "the node that used the page has it again");
         assert_eq!(cluster.nodes[1].read(WORD), Ok(6), "its writer has it still");
     }
 }
@@ -111,7 +111,7 @@ fn of_a_page_that_its_manager_wrote_whole_the_latest_words_win() {
         }
         cluster.nodes[0].write_page(PAGE, [1, 2, 3, 4].into()).expect("it is there");
         cluster.barrier();
-        assert_eq!(cluster.read(1), 2, "nobody else wrote");
+        assert_eq!(cluster.read(1), 2, "no other node wrote");
     }
 }
 
@@ -126,7 +126,7 @@ fn a_page_that_was_used_is_here_again_behind_the_barrier_that_drops_it() {
     cluster.barrier();
     let fetches =
         |sent: &[Message]| sent.iter().filter(|one| matches!(one, Message::Fetch(..))).count();
-    assert_eq!(fetches(&cluster.sent), 1, "asked for by who used it, and nobody else");
+    assert_eq!(fetches(&cluster.sent), 1, "only the node that used the page requests it");
     assert_eq!(cluster.nodes[1].read(WORD), Ok(2), "it is here");
     assert_eq!(cluster.nodes[2].read(WORD), Err(Absent(PAGE)));
     // No node used it this time.
@@ -151,7 +151,7 @@ fn a_page_asked_of_its_owner_is_written_only_if_it_is_another_since() {
     cluster.write(0, 1);
     cross(&mut cluster);
     assert_eq!(cluster.read(1), 1, "asked of its owner");
-    assert_eq!(cross(&mut cluster), 0, "nobody wrote: the copy stays");
+    assert_eq!(cross(&mut cluster), 0, "no node wrote: the copy stays");
     assert_eq!(cluster.nodes[1].read(WORD), Ok(1));
     cluster.write(0, 2);
     assert_eq!(cross(&mut cluster), 1, "asked of its owner, before that has left the barrier");
@@ -187,7 +187,7 @@ fn on_its_way() -> (Cluster, Event) {
 fn a_barrier_returns_when_the_pages_are_here_that_were_asked_for() {
     let (mut cluster, page) = on_its_way();
     let done = Some(Ok(Outcome::Done));
-    assert_eq!(cluster.returned, [done, None, done], "who needs none does not wait");
+    assert_eq!(cluster.returned, [done, None, done], "a node that needs no page does not wait");
     cluster.feed(1, page);
     assert_eq!(cluster.returned[1], done);
     assert_eq!(cluster.nodes[1].read(WORD), Ok(2));
@@ -278,12 +278,12 @@ fn a_page_asked_of_its_owner_at_the_barrier_has_one_owner_after_it() {
 #[test]
 fn snapshots_exclude_nobody_and_wait_for_the_holder() {
     for mut cluster in both() {
-        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait);
+        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Wait);
         cluster.must(0, snapshot);
         cluster.must(1, TAKE);
         cluster.write(1, 9);
         cluster.must(0, Call::Release(LOCK));
-        assert_eq!(cluster.call(0, snapshot), None, "somebody is in");
+        assert_eq!(cluster.call(0, snapshot), None, "a node holds the lock");
         cluster.must(1, Call::Release(LOCK));
         assert_eq!(cluster.returned[0], Some(Ok(Outcome::Done)));
         assert_eq!(cluster.read(0), 9);
@@ -294,7 +294,7 @@ fn snapshots_exclude_nobody_and_wait_for_the_holder() {
 fn a_failed_try_or_time_limit_leaves_the_lock() {
     for mut cluster in both() {
         cluster.must(1, TAKE);
-        let attempt = Call::Acquire(LOCK, Mode::Exclusive, Patience::Try);
+        let attempt = Call::Acquire(LOCK, Mode::Exclusive, WaitPolicy::Try);
         assert_eq!(cluster.call(0, attempt), Some(Ok(Outcome::Busy)));
         assert_eq!(cluster.call(0, TAKE), None);
         cluster.feed(0, Event::TimeUp(1));
@@ -322,7 +322,7 @@ fn a_manager_knows_whether_its_locks_are_waited_for() {
         awaits(1, TAKE, true);
         awaits(0, Call::WaitOn(LOCK, ConditionId(0)), false);
         // It acquires the lock again.
-        awaits(2, Call::Signal(LOCK, ConditionId(0), Who::All), true);
+        awaits(2, Call::Signal(LOCK, ConditionId(0), Waiters::All), true);
         awaits(1, Call::Release(LOCK), false);
         awaits(1, TAKE, true);
         cluster.feed(1, Event::TimeUp(5));
@@ -339,11 +339,15 @@ fn a_signal_wakes_one_or_all() {
             cluster.must(node, TAKE);
             assert_eq!(cluster.call(node, Call::WaitOn(LOCK, condition)), None);
         }
-        cluster.must(2, Call::Signal(LOCK, ConditionId(1), Who::All));
+        cluster.must(2, Call::Signal(LOCK, ConditionId(1), Waiters::All));
         assert_eq!(cluster.returned[..2], [None, None], "another condition");
-        cluster.must(2, Call::Signal(LOCK, condition, Who::One));
-        assert_eq!(cluster.returned[..2], [Some(Ok(Outcome::Done)), None], "who waited longest");
-        cluster.must(2, Call::Signal(LOCK, condition, Who::All));
+        cluster.must(2, Call::Signal(LOCK, condition, Waiters::One));
+        assert_eq!(
+            cluster.returned[..2],
+            [Some(Ok(Outcome::Done)), None],
+            "the signal wakes the node that waited longest"
+        );
+        cluster.must(2, Call::Signal(LOCK, condition, Waiters::All));
         assert_eq!(cluster.returned[1], None, "node 0 holds the lock");
         cluster.must(0, Call::Release(LOCK));
         assert_eq!(cluster.returned[1], Some(Ok(Outcome::Done)));
@@ -358,7 +362,7 @@ fn bad_calls_are_named_and_change_nothing() {
         other => panic!("{call:?} came to {other:?}"),
     };
     let beyond = LockId(3);
-    let acquire = Call::Acquire(beyond, Mode::Exclusive, Patience::Wait);
+    let acquire = Call::Acquire(beyond, Mode::Exclusive, WaitPolicy::Wait);
     assert_eq!(refused(&mut cluster, acquire), DsmError::OutOfRange(Subject::Lock(beyond)));
     let page = Subject::Page(PageId(2));
     assert_eq!(refused(&mut cluster, Call::Fetch(PageId(2))), DsmError::OutOfRange(page));
@@ -366,7 +370,7 @@ fn bad_calls_are_named_and_change_nothing() {
     let node = Subject::Node(NodeId(3));
     assert_eq!(refused(&mut cluster, nowhere), DsmError::OutOfRange(node));
     assert_eq!(refused(&mut cluster, Call::Release(LOCK)), DsmError::NotHeld(LOCK));
-    cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait));
+    cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Wait));
     let wait = Call::WaitOn(LOCK, ConditionId(0));
     assert_eq!(refused(&mut cluster, wait), DsmError::NotHeld(LOCK));
     assert_eq!(refused(&mut cluster, TAKE), DsmError::AlreadyHeld(LOCK));
@@ -398,10 +402,10 @@ const THIRD: (usize, ThreadId) = (0, ThreadId(2));
 #[test]
 fn a_lock_has_one_holder_among_the_threads_of_a_node_in_any_mode() {
     for mut cluster in both() {
-        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait);
+        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Wait);
         cluster.must(0, snapshot);
         assert_eq!(cluster.call_by(SECOND, TAKE), None, "it came, and the first reads");
-        let attempt = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Try);
+        let attempt = Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Try);
         assert_eq!(cluster.call_by(THIRD, attempt), Some(Ok(Outcome::Busy)));
         let not_held = Err(DsmError::NotHeld(LOCK));
         assert_eq!(cluster.call_by(THIRD, Call::Release(LOCK)), Some(not_held));
@@ -421,7 +425,7 @@ fn a_lock_granted_too_late_for_a_thread_is_released() {
         cluster.must(1, TAKE);
         cluster.write(1, 3);
         cluster.must(1, Call::Release(LOCK));
-        cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait));
+        cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, WaitPolicy::Wait));
         assert_eq!(cluster.call_by(SECOND, TAKE), None);
         cluster.feed(0, Event::TimeUp(2));
         cluster.deliver_all();

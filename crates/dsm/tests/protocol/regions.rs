@@ -1,9 +1,9 @@
 //! Regions created at run time: by all nodes alike, or by none.
 
 use kyocho_dsm::{
-    Absent, Action, Address, Call, Discord, DsmError, Event, Hindrance, Instead, Message,
-    Misplaced, Move, NodeId, PAGES_MAX, PageId, Placement, REGIONS_MAX, RegionPlan, Scheme,
-    Subject, ThreadId,
+    Absent, Action, Address, Call, DsmError, Event, Message, Move, NodeId, PAGES_MAX, PageId,
+    Placement, PlacementError, REGIONS_MAX, RegionDifference, RegionFailure, RegionMismatch,
+    RegionPlan, Scheme, Subject, ThreadId,
 };
 
 use crate::three::{CROSS, Cluster, LOCK, TAKE, both};
@@ -34,7 +34,7 @@ fn a_region_far_away_is_as_the_first_one() {
         for turn in 1..=4 {
             let node = turn as usize % 3;
             cluster.must(node, TAKE);
-            cluster.nodes[node].write(far, turn).expect("nobody has dropped it");
+            cluster.nodes[node].write(far, turn).expect("no node has dropped it");
             cluster.must(node, Call::Release(LOCK));
         }
         cluster.barrier();
@@ -55,20 +55,25 @@ fn nodes_that_differ_have_no_region_are_named_and_can_continue() {
     let larger = RegionPlan { pages: 5, ..PLAN };
     let elsewhere = RegionPlan { first: PageId(77), ..PLAN };
     let placed = RegionPlan { placement: Placement::Blocks, ..PLAN };
-    let host = Hindrance::Host(12);
+    let host = RegionFailure::Host(12);
     let cases = [
-        ([make(PLAN), make(PLAN), make(larger)], 0, 2, Instead::Other(larger)),
-        ([make(PLAN), make(elsewhere), make(elsewhere)], 0, 1, Instead::Other(elsewhere)),
-        ([make(placed), make(PLAN), make(PLAN)], 0, 1, Instead::Other(PLAN)),
-        ([CROSS, make(PLAN), make(PLAN)], 1, 0, Instead::Nothing),
-        ([make(PLAN), make(PLAN), CROSS], 0, 2, Instead::Nothing),
-        ([make(PLAN), Call::Region(PLAN, Some(host)), make(PLAN)], 0, 1, Instead::Hindered(host)),
+        ([make(PLAN), make(PLAN), make(larger)], 0, 2, RegionDifference::Other(larger)),
+        ([make(PLAN), make(elsewhere), make(elsewhere)], 0, 1, RegionDifference::Other(elsewhere)),
+        ([make(placed), make(PLAN), make(PLAN)], 0, 1, RegionDifference::Other(PLAN)),
+        ([CROSS, make(PLAN), make(PLAN)], 1, 0, RegionDifference::Nothing),
+        ([make(PLAN), make(PLAN), CROSS], 0, 2, RegionDifference::Nothing),
+        (
+            [make(PLAN), Call::Region(PLAN, Some(host)), make(PLAN)],
+            0,
+            1,
+            RegionDifference::Failed(host),
+        ),
     ];
-    for (calls, by, other, instead) in cases {
+    for (calls, by, other, difference) in cases {
         let [mut cluster, _] = both();
         let Call::Region(plan, _) = calls[usize::from(by)] else { panic!("it makes one") };
-        let why = Discord { plan, by: NodeId(by), other: NodeId(other), instead };
-        let refused = Some(Err(DsmError::Discord(why)));
+        let why = RegionMismatch { plan, by: NodeId(by), other: NodeId(other), difference };
+        let refused = Some(Err(DsmError::RegionMismatch(why)));
         cluster.nodes[0].write(Address { page: PageId(0), word: 3 }, 5).expect("it is there");
         assert_eq!(at_barrier(&mut cluster, calls), [refused; 3]);
         for node in 0..3 {
@@ -87,17 +92,20 @@ fn nodes_that_differ_have_no_region_are_named_and_can_continue() {
 
 #[test]
 fn a_refused_region_is_reported_with_its_name_and_both_nodes() {
-    let discord = |instead| {
-        let why = Discord { plan: PLAN, by: NodeId(0), other: NodeId(2), instead };
-        DsmError::Discord(why).to_string()
+    let mismatch = |difference| {
+        let why = RegionMismatch { plan: PLAN, by: NodeId(0), other: NodeId(2), difference };
+        DsmError::RegionMismatch(why).to_string()
     };
     let plan = "a region of 16384 bytes at 0x10000000000000 (Cyclic)";
     let same = "all nodes must create the same regions in the same order";
-    assert_eq!(discord(Instead::Nothing), format!("node 0 creates {plan}, node 2 none: {same}"));
-    let other = discord(Instead::Other(RegionPlan { pages: 1, ..PLAN }));
+    assert_eq!(
+        mismatch(RegionDifference::Nothing),
+        format!("node 0 creates {plan}, node 2 none: {same}")
+    );
+    let other = mismatch(RegionDifference::Other(RegionPlan { pages: 1, ..PLAN }));
     let another = "a region of 4096 bytes at 0x10000000000000 (Cyclic)";
     assert_eq!(other, format!("node 0 creates {plan}, node 2 {another}: {same}"));
-    let cannot = discord(Instead::Hindered(Hindrance::Host(12)));
+    let cannot = mismatch(RegionDifference::Failed(RegionFailure::Host(12)));
     let words = "Cannot allocate memory (os error 12)";
     assert_eq!(cannot, format!("node 2 cannot create {plan}: {words}"));
 }
@@ -107,10 +115,10 @@ fn an_impossible_region_is_refused_before_any_message_is_sent() {
     let [mut cluster, _] = both();
     let at = |first, pages| RegionPlan { first: PageId(first), pages, ..PLAN };
     for (plan, why) in [
-        (at(1, 1), Misplaced::Overlap),
-        (at(0, 0), Misplaced::Empty),
-        (at(PAGES_MAX - 1, 2), Misplaced::Beyond),
-        (at(u64::MAX, u64::MAX), Misplaced::Beyond),
+        (at(1, 1), PlacementError::Overlap),
+        (at(0, 0), PlacementError::Empty),
+        (at(PAGES_MAX - 1, 2), PlacementError::Beyond),
+        (at(u64::MAX, u64::MAX), PlacementError::Beyond),
     ] {
         let refused = Err(DsmError::Misplaced(plan, why));
         assert_eq!(cluster.call(1, make(plan)), Some(refused), "{plan}");
@@ -122,7 +130,7 @@ fn an_impossible_region_is_refused_before_any_message_is_sent() {
     for page in 0..REGIONS_MAX as u64 - 1 {
         assert_eq!(at_barrier(&mut cluster, [make(at(10 + page, 1)); 3]), [Some(Ok(())); 3]);
     }
-    let refused = Err(DsmError::Misplaced(PLAN, Misplaced::TooMany));
+    let refused = Err(DsmError::Misplaced(PLAN, PlacementError::TooMany));
     assert_eq!(cluster.call(2, make(PLAN)), Some(refused));
 }
 
@@ -135,7 +143,7 @@ fn a_peer_that_is_ahead_and_speaks_of_a_region_that_was_refused_breaks_the_proto
     cluster.feed(1, Event::Message(NodeId(2), 1, Message::Fetch(page, 0)));
     cluster.call(2, CROSS);
     let came = cluster.call(0, CROSS);
-    assert!(matches!(came, Some(Err(DsmError::Discord(_)))), "{came:?}");
+    assert!(matches!(came, Some(Err(DsmError::RegionMismatch(_)))), "{came:?}");
     let came = cluster.returned[1];
     assert!(matches!(came, Some(Err(DsmError::PeerBroke(NodeId(2), ..)))), "{came:?}");
 }
@@ -161,7 +169,12 @@ fn repeated_or_foreign_announcements_of_regions_are_violations() {
         call.iter().any(|action| matches!(action, Action::Return(_, Err(DsmError::PeerBroke(..)))))
     };
     let region = Message::Region(PLAN, None);
-    let why = Discord { plan: PLAN, by: NodeId(0), other: NodeId(1), instead: Instead::Nothing };
+    let why = RegionMismatch {
+        plan: PLAN,
+        by: NodeId(0),
+        other: NodeId(1),
+        difference: RegionDifference::Nothing,
+    };
     assert!(!said(&region, 0, &[]), "node 0 gathers them");
     assert!(said(&region, 0, core::slice::from_ref(&region)), "twice");
     assert!(said(&region, 1, &[]), "node 1 does not");

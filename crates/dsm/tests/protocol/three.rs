@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use kyocho_dsm::{
     Action, Address, BarrierKind, Call, DsmError, Event, Layout, LockId, Message, Mode, Node,
-    NodeId, Outcome, PageId, Patience, Scheme, ThreadId,
+    NodeId, Outcome, PageId, Scheme, ThreadId, WaitPolicy,
 };
 
 pub(crate) const LOCK: LockId = LockId(2);
 pub(crate) const PAGE: PageId = PageId(0);
 pub(crate) const WORD: Address = Address { page: PAGE, word: 1 };
-pub(crate) const TAKE: Call = Call::Acquire(LOCK, Mode::Exclusive, Patience::Wait);
+pub(crate) const TAKE: Call = Call::Acquire(LOCK, Mode::Exclusive, WaitPolicy::Wait);
 pub(crate) const CROSS: Call = Call::Barrier(BarrierKind::Ordinary);
 
 /// Three nodes and the messages in transit, which are delivered in the order of sending.

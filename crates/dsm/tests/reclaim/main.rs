@@ -80,8 +80,8 @@ fn check(test: &str, memory: &Memory, reclaim: impl Fn(&[usize]) -> bool) {
     memory.reads_all();
     // A trap cannot distinguish a read of a reclaimed page from a write, and counts it as a write.
     let exact = memory.watch(|watch| watch.detection()) == Detection::Scan;
-    let told = memory.written();
-    assert!(told.starts_with(&WRITTEN) && (told.len() == 4 || !exact), "{told:?}");
+    let written = memory.written();
+    assert!(written.starts_with(&WRITTEN) && (written.len() == 4 || !exact), "{written:?}");
     assert_eq!(memory.written(), [] as [u64; 0]);
     memory.write(5, 0, 1);
     reclaim(&[5]);
@@ -89,7 +89,7 @@ fn check(test: &str, memory: &Memory, reclaim: impl Fn(&[usize]) -> bool) {
     reclaim(&[5]);
     memory.read(5, 0);
     let again = memory.written();
-    assert!(!exact || again.is_empty(), "it was told already: {again:?}");
+    assert!(!exact || again.is_empty(), "it was reported already: {again:?}");
     memory.write(6, 0, 1);
     reclaim(&[6]);
     memory.read(6, 0);

@@ -13,7 +13,7 @@ const QUEUES_MAX: usize = 64;
 const USER_NOTES_MAX: usize = 8;
 /// A queue can watch descriptors with numbers below this.
 const DESCRIPTORS_MAX: usize = 1 << 16;
-const NOTES_BYTES: u64 = (DESCRIPTORS_MAX * size_of::<Note>()) as u64;
+const NOTES_BYTES: u64 = (DESCRIPTORS_MAX * size_of::<Knote>()) as u64;
 /// Not a descriptor.
 pub(super) const NONE: i32 = -1;
 
@@ -83,12 +83,12 @@ impl Filter {
 
 /// What is attached to one descriptor.
 #[derive(Debug)]
-pub(super) struct Note {
+pub(super) struct Knote {
     read: Filter,
     write: Filter,
 }
 
-impl Note {
+impl Knote {
     pub(super) fn filter(&self, reading: bool) -> &Filter {
         if reading { &self.read } else { &self.write }
     }
@@ -105,13 +105,13 @@ impl Note {
 
 /// An event that the program itself triggers.
 #[derive(Debug)]
-pub(super) struct UserNote {
+pub(super) struct UserKnote {
     ident: AtomicU64,
     pub(super) filter: Filter,
     triggered: AtomicU32,
 }
 
-impl UserNote {
+impl UserKnote {
     const fn none() -> Self {
         Self { ident: AtomicU64::new(0), filter: Filter::none(), triggered: AtomicU32::new(0) }
     }
@@ -139,7 +139,7 @@ pub(super) struct Queue {
     bell: AtomicI32,
     /// The address of its `DESCRIPTORS_MAX` notes. The next queue in this place uses them again.
     notes: AtomicU64,
-    users: [UserNote; USER_NOTES_MAX],
+    users: [UserKnote; USER_NOTES_MAX],
     timers: [Timer; TIMERS_MAX],
 }
 
@@ -148,7 +148,7 @@ static QUEUES: [Queue; QUEUES_MAX] = [const {
         file: AtomicI32::new(NONE),
         bell: AtomicI32::new(NONE),
         notes: AtomicU64::new(0),
-        users: [const { UserNote::none() }; USER_NOTES_MAX],
+        users: [const { UserKnote::none() }; USER_NOTES_MAX],
         timers: [const { Timer::none() }; TIMERS_MAX],
     }
 }; QUEUES_MAX];
@@ -201,13 +201,13 @@ impl Queue {
     }
 
     /// The note for `descriptor`.
-    pub(super) fn note(&self, descriptor: i32) -> Result<&'static Note, Errno> {
+    pub(super) fn note(&self, descriptor: i32) -> Result<&'static Knote, Errno> {
         let index = usize::try_from(descriptor).map_err(|_| Errno::BADF)?;
         let notes = self.notes.load(Relaxed);
         if index >= DESCRIPTORS_MAX || notes == 0 {
             return Err(Errno::NOMEM);
         }
-        let notes = core::ptr::with_exposed_provenance::<Note>(notes as usize);
+        let notes = core::ptr::with_exposed_provenance::<Knote>(notes as usize);
         // SAFETY: the host mapped `DESCRIPTORS_MAX` notes, zeroed. They are never unmapped.
         let note = unsafe { notes.add(index) };
         // SAFETY: as above, and all of its fields are atomic.
@@ -215,7 +215,7 @@ impl Queue {
     }
 
     /// The program's own event `ident`. If there is none and `make` is set, a new one.
-    pub(super) fn user_note(&self, ident: u64, make: bool) -> Result<&UserNote, Errno> {
+    pub(super) fn user_note(&self, ident: u64, make: bool) -> Result<&UserKnote, Errno> {
         let mut known = self.users.iter();
         if let Some(note) =
             known.find(|note| note.filter.state().is_there() && note.ident() == ident)
@@ -226,7 +226,7 @@ impl Queue {
             return Err(Errno::NOENT);
         }
         let taken = State::new(0, false).0;
-        let is_free = |note: &&UserNote| {
+        let is_free = |note: &&UserKnote| {
             note.filter.state.compare_exchange(0, taken, Relaxed, Relaxed).is_ok()
         };
         let note = self.users.iter().find(is_free).ok_or(Errno::NOMEM)?;
@@ -235,7 +235,7 @@ impl Queue {
         Ok(note)
     }
 
-    pub(super) fn user_notes(&self) -> impl Iterator<Item = &UserNote> {
+    pub(super) fn user_notes(&self) -> impl Iterator<Item = &UserKnote> {
         self.users.iter()
     }
 

@@ -55,7 +55,7 @@ fn pipe() -> [u64; 2] {
     pair.map(|file| file as u64)
 }
 
-fn shown(events: &[Event]) -> Vec<(u64, i16, u16, u64)> {
+fn fields(events: &[Event]) -> Vec<(u64, i16, u16, u64)> {
     events.iter().map(|event| (event.ident, event.filter(), event.flags(), event.user)).collect()
 }
 
@@ -69,20 +69,20 @@ fn take(file: u64) {
 }
 
 #[test]
-fn an_event_on_change_is_told_once_a_change_and_a_steady_one_always() {
+fn an_edge_triggered_event_is_reported_once_a_change_and_a_level_triggered_one_always() {
     let (queue, [reader, writer]) = (Kqueue::new(), pipe());
     queue.change(&[Event::new(reader, READ, ADD | CLEAR, 0, 77)]).unwrap();
     assert_eq!(queue.look(4), []);
     put(writer);
-    let told = queue.look(4);
-    assert_eq!(shown(&told), [(reader, READ, CLEAR, 77)]);
-    assert_eq!(told[0].data, 1);
+    let events = queue.look(4);
+    assert_eq!(fields(&events), [(reader, READ, CLEAR, 77)]);
+    assert_eq!(events[0].data, 1);
     assert_eq!(queue.look(4), []);
     put(writer);
     assert_eq!(queue.look(4)[0].data, 2);
     queue.change(&[Event::new(reader, READ, ADD, 0, 78)]).unwrap();
     for _ in 0..3 {
-        assert_eq!(shown(&queue.look(4)), [(reader, READ, 0, 78)]);
+        assert_eq!(fields(&queue.look(4)), [(reader, READ, 0, 78)]);
     }
     take(reader);
     take(reader);
@@ -101,9 +101,9 @@ fn reading_and_writing_are_two_events_of_one_descriptor() {
     let both =
         [Event::new(one, READ, ADD | CLEAR, 0, 1), Event::new(one, WRITE, ADD | CLEAR, 0, 2)];
     queue.change(&both).unwrap();
-    assert_eq!(shown(&queue.look(4)), [(one, WRITE, CLEAR, 2)]);
+    assert_eq!(fields(&queue.look(4)), [(one, WRITE, CLEAR, 2)]);
     put(other);
-    let both = shown(&queue.look(4));
+    let both = fields(&queue.look(4));
     assert!(both.contains(&(one, READ, CLEAR, 1)), "{both:?}");
     // There is no room for both; none is lost.
     put(other);
@@ -156,7 +156,7 @@ fn a_number_that_means_another_descriptor_by_now_has_no_old_filters() {
     duplicate(one, NUMBER, 0).unwrap();
     queue.change(&[Event::new(NUMBER, WRITE, ADD | CLEAR, 0, 2)]).unwrap();
     put(other);
-    assert_eq!(shown(&queue.look(4)), [(NUMBER, WRITE, CLEAR, 2)]);
+    assert_eq!(fields(&queue.look(4)), [(NUMBER, WRITE, CLEAR, 2)]);
     for file in [NUMBER, one, other, writer] {
         close(file).unwrap();
     }
@@ -169,7 +169,7 @@ fn the_program_triggers_events_of_its_own() {
     assert_eq!(queue.look(4), []);
     let trigger = Event { filter_words: TRIGGER, ..Event::new(5, USER, 0, 0, 0) };
     queue.change(&[trigger]).unwrap();
-    assert_eq!(shown(&queue.look(4)), [(5, USER, CLEAR, 55)]);
+    assert_eq!(fields(&queue.look(4)), [(5, USER, CLEAR, 55)]);
     assert_eq!(queue.look(4), []);
     let unknown = Event { filter_words: TRIGGER, ..Event::new(6, USER, 0, 0, 0) };
     assert_eq!(queue.change(&[unknown]), Err(Errno::NOENT));
@@ -183,7 +183,7 @@ fn the_program_triggers_events_of_its_own() {
 }
 
 #[test]
-fn errors_are_told_where_there_is_room_and_receipts_where_they_are_wanted() {
+fn errors_are_reported_where_there_is_room_and_receipts_where_they_are_wanted() {
     const NO_DESCRIPTOR: u64 = 60_000;
     const NO_FILTER: i16 = -99;
     let (queue, [reader, writer]) = (Kqueue::new(), pipe());
@@ -218,11 +218,11 @@ fn a_timer_comes_again_until_it_is_deleted_and_one_of_one_time_does_not() {
     queue.change(&[timer(1, ADD, NANOSECONDS, 1000)]).unwrap();
     for _ in 0..3 {
         let event = queue.next();
-        assert_eq!(shown(&[event]), [(1, TIMER, CLEAR, 71)]);
+        assert_eq!(fields(&[event]), [(1, TIMER, CLEAR, 71)]);
         assert!(event.data >= 1);
     }
     queue.change(&[timer(1, DELETE, 0, 0), timer(2, ADD | ONCE, 0, 1)]).unwrap();
-    assert_eq!(shown(&[queue.next()]), [(2, TIMER, CLEAR | ONCE, 72)]);
+    assert_eq!(fields(&[queue.next()]), [(2, TIMER, CLEAR | ONCE, 72)]);
     assert_eq!(queue.look(4), []);
     for ident in [1, 2, 3] {
         assert_eq!(queue.change(&[timer(ident, DELETE, 0, 0)]), Err(Errno::NOENT), "{ident}");
@@ -249,7 +249,7 @@ fn a_moment_that_is_over_has_come() {
     const ABSOLUTE: u32 = 0x10;
     let queue = Kqueue::new();
     queue.change(&[timer(1, ADD, SECONDS | ABSOLUTE, 1_000_000_000)]).unwrap();
-    assert_eq!(shown(&[queue.next()]), [(1, TIMER, CLEAR, 71)]);
+    assert_eq!(fields(&[queue.next()]), [(1, TIMER, CLEAR, 71)]);
     assert_eq!(queue.look(4), []);
     for (units, time) in [(SECONDS, u64::MAX), (SECONDS | NANOSECONDS, 1), (0x100, 1)] {
         assert_eq!(queue.change(&[timer(9, ADD, units, time)]), Err(Errno::INVAL));

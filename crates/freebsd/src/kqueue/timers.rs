@@ -2,7 +2,7 @@
 //! (`timerfd`), which the queue's `epoll` watches.
 
 use super::notes::{Filter, NONE, Queue, State};
-use super::{ADD, CLEAR, Event, HostEvent, ONCE, TIMER, Told, host};
+use super::{ADD, CLEAR, Event, EventBuffer, HostEvent, ONCE, TIMER, host};
 use crate::errno::Errno;
 use crate::host::{address, address_of, number, pass};
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
@@ -151,16 +151,16 @@ impl Queue {
         pass(number::EPOLL_CTL, &[queue, operation, timer.file(), address_of(&event)]).map(drop)
     }
 
-    pub(super) fn tell_timer(
+    pub(super) fn report_timer(
         &self,
         queue: u64,
         place: usize,
-        told: &mut Told,
+        buffer: &mut EventBuffer,
     ) -> Result<(), Errno> {
         let timer = self.timers().get(place).ok_or(Errno::INVAL)?;
         let state = timer.filter.state();
         // If there is no room, the host reports it again.
-        if !state.is_active() || !told.has_room() {
+        if !state.is_active() || !buffer.has_room() {
             return Ok(());
         }
         let count = timer.due_count();
@@ -168,8 +168,8 @@ impl Queue {
             return Ok(());
         }
         let (ident, user) = (timer.ident.load(Relaxed), timer.filter.user());
-        told.put(&Event::new(ident, TIMER, state.told_flags(), count, user))?;
-        if timer.filter.after_telling() {
+        buffer.put(&Event::new(ident, TIMER, state.registered_flags(), count, user))?;
+        if timer.filter.after_reporting() {
             return self.register_timer(queue, place, host::CHANGE);
         }
         Ok(())

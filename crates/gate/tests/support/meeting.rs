@@ -11,11 +11,11 @@ pub(crate) const SOCKET: &str = "KYOCHO_GATE_SOCKET";
 
 /// A directory for a socket, removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct SocketFolder {
     folder: PathBuf,
 }
 
-impl Meeting {
+impl SocketFolder {
     pub(crate) fn new(name: &str) -> Self {
         let folder = env::temp_dir().join(format!("kyocho-gate-{}-{name}", std::process::id()));
         fs::create_dir(&folder).unwrap();
@@ -28,7 +28,7 @@ impl Meeting {
 
     /// Starts this program's test `entry` in another process with `role`. Returns once it prints
     /// `ready`.
-    pub(crate) fn start(&self, entry: &str, role: &str) -> Other {
+    pub(crate) fn start(&self, entry: &str, role: &str) -> OtherProcess {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", entry, "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
@@ -49,11 +49,11 @@ impl Meeting {
         }
         // The pipe stays open, so that later output of the other process does not fail.
         core::mem::forget(lines);
-        Other { child, _input: input }
+        OtherProcess { child, _input: input }
     }
 }
 
-impl Drop for Meeting {
+impl Drop for SocketFolder {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.folder).unwrap();
     }
@@ -61,12 +61,12 @@ impl Drop for Meeting {
 
 /// Another process, killed when dropped. It ends by itself when its standard input is closed.
 #[derive(Debug)]
-pub(crate) struct Other {
+pub(crate) struct OtherProcess {
     pub(crate) child: Child,
     _input: ChildStdin,
 }
 
-impl Drop for Other {
+impl Drop for OtherProcess {
     fn drop(&mut self) {
         // Fails if the process has ended, which is as good.
         let _ended = self.child.kill();

@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 use kyocho_sys::event::Event;
 use kyocho_sys::poll::Interest;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
-use kyocho_sys::signal::{Action, Info, Manner, install, restore};
+use kyocho_sys::signal::{Action, HandlerOptions, Info, install, restore};
 
 pub use kyocho_sys::signal::Signal;
 
@@ -125,7 +125,7 @@ impl Table {
     fn handle(&mut self, signal: Signal) -> Result<()> {
         let before = &mut self.before[signal.number() as usize - 1];
         if before.is_none() {
-            let manner = Manner {
+            let manner = HandlerOptions {
                 on_alternate_stack: true,
                 restart_calls: true,
                 alone: true,

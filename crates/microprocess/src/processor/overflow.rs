@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use std::sync::OnceLock;
 
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::signal::{self, Action, Info, Manner, Signal};
+use kyocho_sys::signal::{self, Action, HandlerOptions, Info, Signal};
 use kyocho_sys::standard_error::tell;
 
 use crate::processor::record::Record;
@@ -17,7 +17,11 @@ static BEFORE: OnceLock<Action> = OnceLock::new();
 /// Installs the handler, once in the life of the process.
 pub(crate) fn install() {
     BEFORE.get_or_init(|| {
-        let manner = Manner { on_alternate_stack: true, restart_calls: true, ..Manner::default() };
+        let manner = HandlerOptions {
+            on_alternate_stack: true,
+            restart_calls: true,
+            ..HandlerOptions::default()
+        };
         // SAFETY: the handler allocates nothing. It either ends the process or forwards the fault.
         let before = unsafe { signal::install(Signal::SEGV, on_fault, manner) };
         before.expect("SIGSEGV can be handled")

@@ -20,7 +20,7 @@ use std::sync::Once;
 
 use kyocho_arch::{pc_of, restartable, set_pc, sp_of};
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::signal::{self, Info, Manner, preserving_errno};
+use kyocho_sys::signal::{self, HandlerOptions, Info, preserving_errno};
 
 use crate::processor::c_library;
 use crate::processor::event::{EventKind, Registers};
@@ -39,12 +39,16 @@ use crate::schedule::queue_up;
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let manner = Manner { on_alternate_stack: true, restart_calls: true, ..Manner::default() };
+        let manner = HandlerOptions {
+            on_alternate_stack: true,
+            restart_calls: true,
+            ..HandlerOptions::default()
+        };
         // SAFETY: the handler neither allocates nor takes locks that interrupted code may hold, and
         // preserves errno.
         let installed = unsafe { signal::install(PREEMPTING, on_signal, manner) };
         installed.expect("SIGURG can be handled");
-        let manner = Manner { on_alternate_stack: true, ..Manner::default() };
+        let manner = HandlerOptions { on_alternate_stack: true, ..HandlerOptions::default() };
         // SAFETY: the handler does nothing.
         let installed = unsafe { signal::install(interrupting_signal(), on_interruption, manner) };
         installed.expect("a real-time signal can be handled");

@@ -1,4 +1,4 @@
-use super::{Complaint, Config, DEFAULT};
+use super::{Config, ConfigMistake, DEFAULT};
 use crate::protocol::{ConfiguredUser, Ports, Protocol};
 use crate::section::{Section, Settings};
 use kyocho_lisp::account::Bounds;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Protocols with entries in the file: the user of unidentified clients, the user of clients that
 /// send a secret, and a section.
 static PROTOCOLS: [Protocol; 3] = [
-    protocol("telnet", ConfiguredUser::Anybody),
+    protocol("telnet", ConfiguredUser::Unidentified),
     protocol("nrepl", ConfiguredUser::Trusted),
     Protocol { read_section: Some(read), ..protocol("ssh", ConfiguredUser::None) },
 ];
@@ -29,7 +29,7 @@ struct Connections {
     connections: toml::Spanned<u8>,
 }
 
-fn read(section: Option<Section<'_>>) -> Result<Settings, Complaint> {
+fn read(section: Option<Section<'_>>) -> Result<Settings, ConfigMistake> {
     let Some(section) = section else { return Ok(Arc::new(7_u8)) };
     let connections = section.read::<Connections>()?.connections;
     match *connections.get_ref() {
@@ -38,7 +38,7 @@ fn read(section: Option<Section<'_>>) -> Result<Settings, Complaint> {
     }
 }
 
-fn parse(text: &str) -> Result<Config, Complaint> {
+fn parse(text: &str) -> Result<Config, ConfigMistake> {
     Config::parse(text, OWN, PROTOCOLS.iter())
 }
 

@@ -217,10 +217,10 @@ impl Shared {
         let deadline = Instant::now() + limits.login;
         let stream = stream.into_std()?;
         let end = stream.try_clone()?;
-        let (told, logged_in) = oneshot::channel();
+        let (sender, logged_in) = oneshot::channel();
         let (config, register) = (Arc::clone(&self.config), Arc::clone(&self.register));
         let changes = register.changes();
-        let login = Login::new(self, told);
+        let login = Login::new(self, sender);
         let stream = TcpStream::from_std(stream)?;
         let mut running = timeout_at(deadline, run_stream(config, stream, login)).await??;
         let ends = async {
@@ -235,9 +235,10 @@ impl Shared {
         };
         if let Some(reason) = reason {
             let client = running.handle();
-            let told = client.disconnect(Disconnect::ByApplication, reason.into(), "en".into());
+            let disconnection =
+                client.disconnect(Disconnect::ByApplication, reason.into(), "en".into());
             // A client that does not read does not get the reason.
-            let _ = timeout(DISCONNECT_TIMEOUT, told).await;
+            let _ = timeout(DISCONNECT_TIMEOUT, disconnection).await;
             if let Ok(result) = timeout(DISCONNECT_TIMEOUT, &mut running).await {
                 return result;
             }

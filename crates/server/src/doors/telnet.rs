@@ -19,7 +19,7 @@ static PROTOCOL: Protocol = Protocol {
     socket_prefix: None,
     own_socket: None,
     ports: Ports::Loopback,
-    user: ConfiguredUser::Anybody,
+    user: ConfiguredUser::Unidentified,
     read_section: None,
 };
 

@@ -20,21 +20,21 @@ const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 
 /// The destination of output, and the request that causes it.
 #[derive(Default)]
-struct Stage {
+struct OutputTarget {
     answers: Option<Answers>,
     /// The header of the current request, or of the last one.
     parent: Value,
 }
 
-type SharedStage = Arc<Mutex<Stage>>;
+type SharedTarget = Arc<Mutex<OutputTarget>>;
 
-fn lock(stage: &SharedStage) -> MutexGuard<'_, Stage> {
-    stage.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(target: &SharedTarget) -> MutexGuard<'_, OutputTarget> {
+    target.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An output port of the session.
 struct Output {
-    stage: SharedStage,
+    target: SharedTarget,
     /// `stdout` or `stderr`.
     name: &'static str,
     /// The first bytes of an incomplete character.
@@ -48,8 +48,8 @@ impl Write for Output {
         let whole = whole_characters(&self.partial);
         let text: Vec<u8> = self.partial.drain(..whole).collect();
         let (answers, parent) = {
-            let stage = lock(&self.stage);
-            (stage.answers.clone(), stage.parent.clone())
+            let target = lock(&self.target);
+            (target.answers.clone(), target.parent.clone())
         };
         if let (Some(answers), false) = (answers, text.is_empty()) {
             let text = String::from_utf8_lossy(&text);
@@ -74,7 +74,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
 /// The kernel.
 pub(super) struct Kernel {
     session: Session,
-    stage: SharedStage,
+    target: SharedTarget,
     /// Number of evaluated texts, as notebooks number them.
     count: u64,
 }
@@ -83,19 +83,19 @@ impl Kernel {
     /// # Errors
     /// There is no memory for a session.
     pub(super) fn new(system: &System) -> Result<(Self, SessionHandle), String> {
-        let stage = SharedStage::default();
+        let target = SharedTarget::default();
         let output =
-            |name| Box::new(Output { stage: Arc::clone(&stage), name, partial: Vec::new() });
+            |name| Box::new(Output { target: Arc::clone(&target), name, partial: Vec::new() });
         let ports = SessionPorts { input: None, output: output("stdout"), error: output("stderr") };
         let account = Account::new("notebook", Bounds::NONE);
         let session = system.open_session(&account, ports).map_err(|error| error.to_string())?;
         let handle = session.handle();
-        Ok((Self { session, stage, count: 0 }, handle))
+        Ok((Self { session, target, count: 0 }, handle))
     }
 
     /// Answers requests until there are no more, or until the session ends.
     pub(super) fn serve(&mut self, mut requests: Receiver<Request>, answers: &Answers) {
-        lock(&self.stage).answers = Some(answers.clone());
+        lock(&self.target).answers = Some(answers.clone());
         while let Some(request) = requests.blocking_recv() {
             if !self.attend(&request, answers) {
                 self.abort_waiting(&mut requests, answers);
@@ -109,7 +109,7 @@ impl Kernel {
 
     /// Like [`answer`](Self::answer), and shows that the kernel is busy meanwhile.
     fn attend(&mut self, request: &Request, answers: &Answers) -> bool {
-        lock(&self.stage).parent = request.header.clone();
+        lock(&self.target).parent = request.header.clone();
         answers.show(&request.header, "status", json!({"execution_state": "busy"}));
         let goes_on = self.answer(request, answers);
         answers.show(&request.header, "status", json!({"execution_state": "idle"}));
@@ -165,8 +165,8 @@ impl Kernel {
             Ok(values) => {
                 if !silent && !values.is_empty() {
                     let data = json!({"text/plain": values.join("\n")});
-                    let shown = json!({"execution_count": count, "data": data, "metadata": {}});
-                    answers.show(&request.header, "execute_result", shown);
+                    let result = json!({"execution_count": count, "data": data, "metadata": {}});
+                    answers.show(&request.header, "execute_result", result);
                 }
                 // `(exit)` ends the kernel. This is how the protocol reports that to the front end.
                 let payload = match self.session.exit_code() {
@@ -180,11 +180,11 @@ impl Kernel {
                 true
             }
             Err(report) => {
-                let told = told(&report);
+                let content = error_content(&report);
                 if !silent {
-                    answers.show(&request.header, "error", told.clone());
+                    answers.show(&request.header, "error", content.clone());
                 }
-                let mut reply = told;
+                let mut reply = content;
                 reply["status"] = json!("error");
                 reply["execution_count"] = json!(count);
                 answers.reply(request, "execute_reply", reply);
@@ -230,7 +230,7 @@ impl Kernel {
 }
 
 /// An error in the notebooks' format.
-fn told(report: &Report) -> Value {
+fn error_content(report: &Report) -> Value {
     let text = report.to_string();
     let traceback: Vec<&str> = text.lines().collect();
     let name = if report.message() == "interrupted" { "interrupted" } else { "error" };

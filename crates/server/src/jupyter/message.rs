@@ -1,8 +1,8 @@
 //! The encoding of messages: the receivers' names, a delimiter, a signature, and four JSON texts.
 //!
 //! ```text
-//!   identity ... | <IDS|MSG> | HMAC-SHA-256 of the rest, hex | header | parent's header | metadata |
-//!   content | buffers ...
+//!   identity ... | <IDS|MSG> | HMAC-SHA-256 of the rest, hex |
+//!   header | parent's header | metadata | content | buffers ...
 //! ```
 
 use core::time::Duration;
@@ -44,12 +44,12 @@ impl Request {
 
 /// The key for signatures, and the session id of the kernel's own messages.
 #[derive(Debug)]
-pub(super) struct Seal {
+pub(super) struct Signer {
     key: Vec<u8>,
     session: String,
 }
 
-impl Seal {
+impl Signer {
     /// # Errors
     /// The host has no random numbers.
     pub(super) fn new(key: &str) -> Result<Self, String> {
@@ -68,20 +68,21 @@ impl Seal {
     /// The parts are not a message, or it is not signed with the key.
     pub(super) fn open(&self, mut parts: Vec<Vec<u8>>) -> Result<Request, String> {
         let mark =
-            parts.iter().position(|part| part == MARK).ok_or("a message without a delimiter")?;
+            parts.iter().position(|part| part == MARK).ok_or("a message has no delimiter")?;
         let rest = parts.split_off(mark + 1);
         parts.pop();
         let [signature, texts @ ..] = rest.as_slice() else {
-            return Err("a message without a signature".to_owned());
+            return Err("a message has no signature".to_owned());
         };
         let Some(texts) = texts.get(..TEXTS) else {
-            return Err("a message without content".to_owned());
+            return Err("a message has no content".to_owned());
         };
         if !self.key.is_empty() {
-            let bytes = bytes_of_hex(signature).ok_or("a signature that is not hexadecimal")?;
+            let bytes =
+                bytes_of_hex(signature).ok_or("the signature of a message is not hexadecimal")?;
             self.hmac(texts)
                 .verify_slice(&bytes)
-                .map_err(|_| "a message with a wrong signature")?;
+                .map_err(|_| "the signature of a message is wrong")?;
         }
         let json = |i: usize| serde_json::from_slice(&texts[i]).map_err(|error| error.to_string());
         Ok(Request { identities: parts, header: json(0)?, content: json(3)? })
@@ -144,26 +145,26 @@ fn date(time: SystemTime) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Seal;
+    use super::Signer;
     use serde_json::json;
 
     #[test]
     fn only_signed_messages_are_accepted() {
-        let seal = Seal::new("a key").unwrap();
-        let message = seal
+        let signer = Signer::new("a key").unwrap();
+        let message = signer
             .close(vec![b"me".to_vec()], &json!({"msg_id": "x"}), "status", &json!({"a": [1, "é"]}))
             .unwrap();
-        let opened = seal.open(message.clone()).unwrap();
+        let opened = signer.open(message.clone()).unwrap();
         assert_eq!(opened.identities, [b"me"]);
         assert_eq!((opened.kind(), &opened.content), ("status", &json!({"a": [1, "é"]})));
         for part in 2..message.len() {
             let mut other = message.clone();
             other[part].push(b' ');
-            seal.open(other).unwrap_err();
+            signer.open(other).unwrap_err();
         }
         for length in 0..message.len() {
-            seal.open(message[..length].to_vec()).unwrap_err();
+            signer.open(message[..length].to_vec()).unwrap_err();
         }
-        Seal::new("another key").unwrap().open(message).unwrap_err();
+        Signer::new("another key").unwrap().open(message).unwrap_err();
     }
 }

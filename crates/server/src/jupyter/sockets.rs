@@ -1,7 +1,7 @@
 //! The five sockets of a kernel, on a kernel thread of their own.
 
 use super::connection::Connection;
-use super::message::{Request, Seal};
+use super::message::{Request, Signer};
 use crate::console::Console;
 use kyocho_lisp::system::SessionHandle;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Answers {
 
 /// State that all sockets share.
 struct Shared {
-    seal: Seal,
+    signer: Signer,
     console: Console,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn serve(
     let (requests, inbox) = mpsc::channel(REQUESTS_MAX);
     let (sender, outbox) = mpsc::channel(ANSWERS_MAX);
     let answers = Answers(sender);
-    let shared = Shared { seal: Seal::new(&connection.key)?, console };
+    let shared = Shared { signer: Signer::new(&connection.key)?, console };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -150,7 +150,7 @@ async fn echo(mut heartbeat: RepSocket) -> ZmqResult<()> {
 async fn receive(shared: &Shared, socket: &mut RouterRecvHalf) -> ZmqResult<Request> {
     loop {
         let parts = socket.recv().await?.into_vec();
-        match shared.seal.open(parts.into_iter().map(|part| part.to_vec()).collect()) {
+        match shared.signer.open(parts.into_iter().map(|part| part.to_vec()).collect()) {
             Ok(request) => return Ok(request),
             // A message without a valid signature is dropped.
             Err(reason) => shared.console.complain(&format!("kyocho: jupyter: {reason}")),
@@ -189,18 +189,18 @@ async fn serve_control(
             "kernel_info_request" => ("kernel_info_reply", super::kernel::info()),
             _ => continue,
         };
-        let tell = async |kind, content, to| {
+        let answer = async |kind, content, to| {
             let answer = Answer { kind, parent: request.header.clone(), content, to };
             // An error means that the sockets have ended.
             let _ = answers.send(answer).await;
         };
-        tell("status", json!({"execution_state": "busy"}), To::All).await;
-        tell(kind, content, To::Asker(Channel::Control, request.identities.clone())).await;
-        tell("status", json!({"execution_state": "idle"}), To::All).await;
+        answer("status", json!({"execution_state": "busy"}), To::All).await;
+        answer(kind, content, To::Asker(Channel::Control, request.identities.clone())).await;
+        answer("status", json!({"execution_state": "idle"}), To::All).await;
         if kind == "shutdown_reply" {
             handle.end();
             let (done, sent) = oneshot::channel();
-            tell("", Value::Null, To::Flushed(done)).await;
+            answer("", Value::Null, To::Flushed(done)).await;
             // An error means that the sender task has ended.
             let _ = sent.await;
             return Ok(());
@@ -223,7 +223,7 @@ async fn send_all(
             // Subscribers select messages by this name.
             To::All => vec![kind.as_bytes().to_vec()],
         };
-        let parts = match shared.seal.close(identities, &parent, kind, &content) {
+        let parts = match shared.signer.close(identities, &parent, kind, &content) {
             Ok(parts) => parts,
             Err(reason) => {
                 shared.console.complain(&format!("kyocho: jupyter: {reason}"));

@@ -1,6 +1,6 @@
 use std::sync::mpsc;
 
-use super::{Donation, donate, end, name};
+use super::{DonationEnd, donate, end_donations, name};
 use crate::clock::monotonic_ns;
 use crate::prim::atomic::{AtomicU32, Ordering};
 use crate::prim::thread::{scope, yield_now};
@@ -36,7 +36,7 @@ fn recipient_runs_in_the_donors_class_until_it_ends_the_donation() {
                 yield_now();
             }
             let donated = level(me);
-            end(word, me);
+            end_donations(word, me);
             (donated, level(me))
         });
         let recipient_id = received.recv().unwrap();
@@ -45,7 +45,7 @@ fn recipient_runs_in_the_donors_class_until_it_ends_the_donation() {
             (may, donate(name(word, recipient_id), far_ns()))
         });
         let (may, donation) = donor.join().unwrap();
-        assert_eq!(donation, Donation::Ended);
+        assert_eq!(donation, DonationEnd::Ended);
         let (donated, after) = recipient.join().unwrap();
         assert!(after >= 0, "the class must be restored");
         if may {
@@ -69,12 +69,12 @@ fn donation_ends_at_its_deadline_and_with_its_recipient() {
             may_end.recv().unwrap();
         });
         let id = received.recv().unwrap();
-        assert_eq!(donate(name(&word, id), monotonic_ns() + 1_000_000), Donation::TimedOut);
+        assert_eq!(donate(name(&word, id), monotonic_ns() + 1_000_000), DonationEnd::TimedOut);
         end.send(()).unwrap();
         // Ended by its death, or refused because it has ended already.
-        assert_ne!(donate(name(&word, id), far_ns()), Donation::TimedOut);
+        assert_ne!(donate(name(&word, id), far_ns()), DonationEnd::TimedOut);
         recipient.join().unwrap();
-        assert_eq!(donate(name(&word, id), far_ns()), Donation::Refused);
+        assert_eq!(donate(name(&word, id), far_ns()), DonationEnd::Refused);
     });
 }
 
@@ -84,11 +84,11 @@ fn word_that_names_no_other_thread_is_refused() {
     let word = AtomicU32::new(0);
     assert_eq!(
         donate(name(&word, me), far_ns()),
-        Donation::Refused,
+        DonationEnd::Refused,
         "a thread cannot donate to itself"
     );
     word.store(u32::MAX, Ordering::SeqCst);
-    end(&word, me);
+    end_donations(&word, me);
     let named = name(&word, ThreadId::new(libc::FUTEX_TID_MASK));
-    assert_eq!(donate(named, far_ns()), Donation::Refused, "no thread has this number");
+    assert_eq!(donate(named, far_ns()), DonationEnd::Refused, "no thread has this number");
 }

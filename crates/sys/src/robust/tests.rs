@@ -2,7 +2,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use super::{ENDED, Living, await_end, mark};
+use super::{ENDED, LivenessGuard, await_end, mark};
 use crate::prim::atomic::{AtomicU32, Ordering};
 use crate::prim::thread;
 use crate::sealed::{SealedMemory, Use, Writers};
@@ -21,7 +21,7 @@ fn word_is_marked_when_its_thread_ends() {
     let (ready, is_ready) = std::sync::mpsc::channel();
     let (go, may_go) = std::sync::mpsc::channel::<()>();
     let other = thread::spawn(move || {
-        let living = Living::new(word(&theirs)).unwrap();
+        let living = LivenessGuard::new(word(&theirs)).unwrap();
         ready.send(()).unwrap();
         may_go.recv().unwrap();
         drop(living);
@@ -37,7 +37,7 @@ fn word_is_marked_when_its_thread_ends() {
 fn wait_returns_at_once_for_a_free_or_marked_word() {
     let word = AtomicU32::new(0);
     assert!(!await_end(&word));
-    let living = Living::new(&word).unwrap();
+    let living = LivenessGuard::new(&word).unwrap();
     mark(&word);
     assert!(await_end(&word));
     drop(living);
@@ -51,7 +51,7 @@ fn entry_of_the_other_process() {
     let Some(place) = std::env::var_os(PLACE) else { return };
     let file = std::fs::File::options().read(true).write(true).open(place).unwrap();
     let memory = SealedMemory::receive(file.into(), 4096, Use::ReadWrite).unwrap();
-    let _living = Living::new(word(&memory)).unwrap();
+    let _living = LivenessGuard::new(word(&memory)).unwrap();
     println!("\nready");
     let _killed_before = std::io::stdin().read_line(&mut String::new());
 }

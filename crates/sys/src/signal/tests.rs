@@ -4,7 +4,7 @@
 use core::ffi::c_void;
 
 use super::{
-    Action, AllBlocked, AlternateStack, Delivery, Handler, Info, Manner, Signal, install,
+    Action, AllBlocked, AlternateStack, Delivery, Handler, HandlerOptions, Info, Signal, install,
     preserving_errno, restore, send, set_delivery,
 };
 use crate::error::Errno;
@@ -13,7 +13,7 @@ use crate::task::ThreadId;
 
 /// Installs `handler` for one test. Each test uses its own signal, since handlers belong to the
 /// process.
-fn handle(signal: Signal, handler: Handler, manner: Manner) -> Action {
+fn handle(signal: Signal, handler: Handler, manner: HandlerOptions) -> Action {
     // SAFETY: the handlers below access atomics only.
     unsafe { install(signal, handler, manner) }.unwrap()
 }
@@ -25,7 +25,7 @@ fn a_blocked_signal_arrives_when_it_is_unblocked() {
         COUNT.fetch_add(1, Ordering::Relaxed);
     }
     let signal = Signal::realtime(0);
-    let before = handle(signal, count, Manner::default());
+    let before = handle(signal, count, HandlerOptions::default());
     assert_eq!(before.handler(), None);
     assert_eq!(set_delivery(signal, Delivery::Block), Ok(Delivery::Unblock));
     send(ThreadId::current(), signal).unwrap();
@@ -46,7 +46,7 @@ fn a_handler_runs_on_the_alternate_stack_while_it_lives() {
         LOCAL.store(&raw const local as usize, Ordering::Relaxed);
     }
     let signal = Signal::realtime(1);
-    handle(signal, note, Manner { on_alternate_stack: true, ..Manner::default() });
+    handle(signal, note, HandlerOptions { on_alternate_stack: true, ..HandlerOptions::default() });
     let stack = AlternateStack::install(64 * 1024).unwrap();
     let start = stack._memory.base();
     let range = start..start + stack._memory.bytes();
@@ -67,7 +67,11 @@ fn a_reentrant_handler_is_interrupted_by_its_own_signal() {
             DEPTH.fetch_add(100, Ordering::Relaxed);
         }
     }
-    handle(Signal::realtime(2), nest, Manner { reentrant: true, ..Manner::default() });
+    handle(
+        Signal::realtime(2),
+        nest,
+        HandlerOptions { reentrant: true, ..HandlerOptions::default() },
+    );
     send(ThreadId::current(), Signal::realtime(2)).unwrap();
     assert_eq!(DEPTH.load(Ordering::Relaxed), 4 + 300);
 }
@@ -80,8 +84,8 @@ fn forwarding_calls_the_handler_that_was_there_before() {
     }
     unsafe extern "C" fn unused(_: i32, _: *mut Info, _: *mut c_void) {}
     let signal = Signal::realtime(3);
-    handle(signal, first, Manner::default());
-    let before = handle(signal, unused, Manner::default());
+    handle(signal, first, HandlerOptions::default());
+    let before = handle(signal, unused, HandlerOptions::default());
     // SAFETY: `first` uses the number only.
     unsafe { before.forward(signal, core::ptr::null_mut(), core::ptr::null_mut()) };
     assert_eq!(SEEN.load(Ordering::Relaxed), signal.number() as usize);
@@ -104,7 +108,7 @@ fn errno_survives_a_body_that_changes_it() {
 fn impossible_signals_are_errors() {
     unsafe extern "C" fn unused(_: i32, _: *mut Info, _: *mut c_void) {}
     // SAFETY: the kernel refuses the call.
-    let answer = unsafe { install(Signal(libc::SIGKILL), unused, Manner::default()) };
+    let answer = unsafe { install(Signal(libc::SIGKILL), unused, HandlerOptions::default()) };
     assert_eq!(answer.err(), Some(Errno::INVAL));
     let absent = ThreadId::new(i32::MAX as u32);
     assert_eq!(send(absent, Signal::URG), Err(Errno::SRCH));
@@ -118,7 +122,7 @@ fn no_signal_arrives_while_all_are_blocked() {
     }
     let signals = [Signal::realtime(7), Signal::realtime(8)];
     for signal in signals {
-        handle(signal, count, Manner::default());
+        handle(signal, count, HandlerOptions::default());
     }
     let outer = AllBlocked::new();
     for signal in signals {
@@ -146,7 +150,7 @@ fn a_handler_that_is_alone_holds_back_other_signals() {
         }
         DEPTH.fetch_sub(1, Ordering::Relaxed);
     }
-    let manner = Manner { alone: true, ..Manner::default() };
+    let manner = HandlerOptions { alone: true, ..HandlerOptions::default() };
     handle(Signal::realtime(3), nest, manner);
     handle(Signal::realtime(4), nest, manner);
     send(ThreadId::current(), Signal::realtime(3)).unwrap();

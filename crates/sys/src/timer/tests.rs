@@ -3,11 +3,11 @@
 
 use core::ffi::c_void;
 
-use super::{Measure, Timer};
+use super::{Timer, TimerClock};
 use crate::clock::monotonic_ns;
 use crate::error::Errno;
 use crate::prim::atomic::{AtomicUsize, Ordering};
-use crate::signal::{Info, Manner, Signal, install};
+use crate::signal::{HandlerOptions, Info, Signal, install};
 use crate::task::ThreadId;
 
 #[test]
@@ -19,9 +19,9 @@ fn a_periodic_timer_signals_its_thread_until_stopped() {
         COUNT.fetch_add(1, Ordering::Release);
     }
     // SAFETY: the handler accesses atomics only.
-    unsafe { install(Signal::realtime(4), note, Manner::default()) }.unwrap();
+    unsafe { install(Signal::realtime(4), note, HandlerOptions::default()) }.unwrap();
     let me = ThreadId::current();
-    for measure in [Measure::Monotonic, Measure::ThreadCpu] {
+    for measure in [TimerClock::Monotonic, TimerClock::ThreadCpu] {
         let timer = Timer::new(me, Signal::realtime(4), measure).unwrap();
         timer.set_period(200_000).unwrap();
         let start = COUNT.load(Ordering::Acquire);
@@ -31,7 +31,7 @@ fn a_periodic_timer_signals_its_thread_until_stopped() {
         timer.set_period(0).unwrap();
     }
     assert_eq!(THREAD.load(Ordering::Relaxed), me.number() as usize);
-    let once = Timer::new(me, Signal::realtime(4), Measure::Monotonic).unwrap();
+    let once = Timer::new(me, Signal::realtime(4), TimerClock::Monotonic).unwrap();
     let (before, at_ns) = (COUNT.load(Ordering::Acquire), monotonic_ns() + 1_000_000);
     once.set_once_at(at_ns).unwrap();
     while COUNT.load(Ordering::Acquire) == before {
@@ -43,6 +43,6 @@ fn a_periodic_timer_signals_its_thread_until_stopped() {
 #[test]
 fn timer_for_a_missing_thread_is_an_error() {
     let absent = ThreadId::new(i32::MAX as u32);
-    let answer = Timer::new(absent, Signal::realtime(4), Measure::Monotonic);
+    let answer = Timer::new(absent, Signal::realtime(4), TimerClock::Monotonic);
     assert_eq!(answer.err(), Some(Errno::INVAL));
 }

@@ -188,11 +188,11 @@ impl<T, M> fmt::Debug for Mutex<T, M> {
 /// Threads may share a guard if they may share its value:
 ///
 /// ```
-/// # use std::{sync::atomic::AtomicU32, thread};
+/// # use std::{sync::atomic::{AtomicU32, Ordering}, thread};
 /// # use kyocho_tst::blocking::mutex::Mutex;
 /// let mutex = Mutex::new(AtomicU32::new(0));
 /// let guard = mutex.lock();
-/// thread::scope(|threads| threads.spawn(|| guard.store(1, core::sync::atomic::Ordering::Relaxed)).join());
+/// thread::scope(|threads| threads.spawn(|| guard.store(1, Ordering::Relaxed)).join());
 /// ```
 ///
 /// ```compile_fail,E0277

@@ -10,7 +10,7 @@ use kyocho_arch::restartable::{Holder, Range};
 use kyocho_arch::{mutant, pc_of, set_pc};
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use kyocho_sys::signal::{Info, Manner, Signal, install};
+use kyocho_sys::signal::{HandlerOptions, Info, Signal, install};
 
 use crate::world::{Operation, Party, REFUSED, Start, World};
 
@@ -103,7 +103,7 @@ fn run_trapped<T>(
     if INSTALLED.swap(1, Ordering::AcqRel) == 0 {
         // SAFETY: the handler accesses the plan and the world only; traps come from patched
         // instructions.
-        unsafe { install(Signal::TRAP, on_trap, Manner::default()) }.unwrap();
+        unsafe { install(Signal::TRAP, on_trap, HandlerOptions::default()) }.unwrap();
     }
     let mut plan = Plan { trap: lay_trap(site), resume, happen, traps: 0 };
     PLAN.store(ptr::from_mut(&mut plan).cast(), Ordering::Release);

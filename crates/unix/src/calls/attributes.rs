@@ -29,7 +29,7 @@ impl Request<'_> {
             return Err(Errno::new(libc::EOPNOTSUPP));
         }
         let mode = Mode::from_raw_mode(mode as u32 & 0o7777);
-        rustix::fs::chmod(node.shown().as_str(), mode).map_err(host)?;
+        rustix::fs::chmod(node.descriptor_path().as_str(), mode).map_err(host)?;
         DONE
     }
 
@@ -66,7 +66,7 @@ impl Request<'_> {
             rustix::fs::utimensat(&above.file, name, &times, flags).map_err(host)?;
         } else {
             let flags = AtFlags::empty();
-            rustix::fs::utimensat(rustix::fs::CWD, node.shown().as_str(), &times, flags)
+            rustix::fs::utimensat(rustix::fs::CWD, node.descriptor_path().as_str(), &times, flags)
                 .map_err(host)?;
         }
         DONE
@@ -85,7 +85,8 @@ impl Request<'_> {
             _ => return Err(Errno::INVAL),
         }
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::open(node.shown().as_str(), flags, Mode::empty()).map_err(host)?;
+        let file = rustix::fs::open(node.descriptor_path().as_str(), flags, Mode::empty())
+            .map_err(host)?;
         self.server.running.must_not_run(&file)?;
         rustix::fs::ftruncate(&file, self.word(1)).map_err(host)?;
         DONE

@@ -1,7 +1,7 @@
 //! Making, removing and renaming entries of directories.
 
 use crate::errors::host;
-use crate::paths::walk::{Last, Slot};
+use crate::paths::walk::{FinalLink, Slot};
 use crate::server::{Answer, DONE, Request};
 use kyocho_sys::error::Errno;
 use rustix::fs::{AtFlags, FileType, Mode, RenameFlags};
@@ -90,7 +90,7 @@ impl Request<'_> {
         let stay = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
         let node = self.find(old.0, old.1, flags & libc::AT_EMPTY_PATH | stay)?;
         node.must_be_own()?;
-        let shown = node.shown();
+        let host_path = node.descriptor_path();
         let name = slot.name.as_slice();
         let target = &slot.directory.file;
         if node.kind == FileType::Symlink {
@@ -99,14 +99,15 @@ impl Request<'_> {
                 &self.client,
                 b"/",
                 crate::state::mounts::parent(&node.path),
-                Last::Follow,
+                FinalLink::Follow,
             )?;
             let own = node.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             rustix::fs::linkat(&place.file, own, target, name, AtFlags::empty()).map_err(host)?;
             return DONE;
         }
         let flags = AtFlags::SYMLINK_FOLLOW;
-        rustix::fs::linkat(rustix::fs::CWD, shown.as_str(), target, name, flags).map_err(host)?;
+        rustix::fs::linkat(rustix::fs::CWD, host_path.as_str(), target, name, flags)
+            .map_err(host)?;
         DONE
     }
 

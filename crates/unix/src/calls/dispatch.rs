@@ -8,7 +8,7 @@ use crate::clients::client::Client;
 use crate::options::Personality;
 use crate::policy::{self, Verdict};
 use crate::server::{Answer, Request, Server};
-use crate::state::trace::{By, Trace};
+use crate::state::trace::{AnsweredBy, Trace};
 use core::panic::AssertUnwindSafe;
 use kyocho_arch::launcher::{LOAD, RETURN};
 use kyocho_sys::error::Errno;
@@ -25,7 +25,7 @@ impl Server {
         let request = Request { server: self, listener, client, asked };
         let answer = contained(|| match &self.trace {
             None => request.dispatch(),
-            Some(trace) => request.dispatch_shown(trace),
+            Some(trace) => request.dispatch_traced(trace),
         });
         let id = asked.id;
         let _ = match answer {
@@ -77,7 +77,7 @@ impl Request<'_> {
     ///
     /// # Errors
     /// The client's.
-    pub(crate) fn dispatch_shown(&self, trace: &Trace) -> Result<Answer, Errno> {
+    pub(crate) fn dispatch_traced(&self, trace: &Trace) -> Result<Answer, Errno> {
         let asked = &self.asked;
         let native = match policy::decide(asked.number, &asked.arguments, asked.program_counter) {
             Verdict::Native => true,
@@ -86,14 +86,14 @@ impl Request<'_> {
         };
         if native {
             let answer = Ok(Answer::LetThrough);
-            self.show(trace, By::Local, &answer);
+            self.show(trace, AnsweredBy::Local, &answer);
             return answer;
         }
         let answer = self.dispatch();
         if u64::from(self.asked.number) == REPORT {
             return answer;
         }
-        self.show(trace, By::Server, &answer);
+        self.show(trace, AnsweredBy::Server, &answer);
         answer
     }
 

@@ -18,11 +18,11 @@
 use crate::calls::naming;
 use crate::clients::client::Client;
 use crate::errors::host;
-use crate::paths::walk::{Last, Node};
+use crate::paths::walk::{FinalLink, Node};
 use crate::policy;
-use crate::program::elf::{Elf, HEADERS_BYTES_MAX, Unfit};
+use crate::program::elf::{Elf, HEADERS_BYTES_MAX, ImageError};
 use crate::program::launcher::{self, RED_ZONE};
-use crate::program::loading::{Diverted, Found, Program, Refusal, Then};
+use crate::program::loading::{Completion, Diverted, FoundProgram, Program, Refusal};
 use crate::program::plan::Plan;
 use crate::program::running::Mark;
 use crate::server::{Answer, Request, Server};
@@ -62,7 +62,7 @@ impl Server {
         client: &Client<'_>,
         node: Node,
         path: &[u8],
-    ) -> Result<Found, Refusal> {
+    ) -> Result<FoundProgram, Refusal> {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
         let (mut node, mut path, mut prefix) = (node, path.to_vec(), Vec::new());
         for _ in 0..=SCRIPTS_MAX {
@@ -74,12 +74,12 @@ impl Server {
                 words.push(path);
                 words.extend(prefix.into_iter().skip(1));
                 prefix = words;
-                node = self.walk(client, b"/", &interpreter, Last::Follow)?;
+                node = self.walk(client, b"/", &interpreter, FinalLink::Follow)?;
                 path = interpreter;
                 continue;
             }
             let elf = read_elf(&file, &start)?;
-            elf.must_be_for(self.personality).map_err(Refusal::Unfit)?;
+            elf.must_be_for(self.personality).map_err(Refusal::ImageError)?;
             let interpreter = match elf.interpreter {
                 Some((offset, bytes)) => Some(self.interpreter(client, &file, offset, bytes)?),
                 None => None,
@@ -89,7 +89,7 @@ impl Server {
             let mark = self.running.mark(&file)?;
             process::may_execute(file.as_fd())?;
             let program = Program { file, elf, interpreter, name, mark, thread: client.thread() };
-            return Ok(Found { program, prefix });
+            return Ok(FoundProgram { program, prefix });
         }
         Err(Errno::new(libc::ELOOP).into())
     }
@@ -103,9 +103,11 @@ impl Server {
     ) -> Result<(OwnedFd, Elf), Refusal> {
         let mut path = vec![0; bytes];
         let read = rustix::io::pread(program, path.as_mut_slice(), offset).map_err(host)?;
-        let end =
-            path[..read].iter().position(|byte| *byte == 0).ok_or(Refusal::Unfit(Unfit::Broken))?;
-        let node = self.walk(client, b"/", &path[..end], Last::Follow)?;
+        let end = path[..read]
+            .iter()
+            .position(|byte| *byte == 0)
+            .ok_or(Refusal::ImageError(ImageError::Broken))?;
+        let node = self.walk(client, b"/", &path[..end], FinalLink::Follow)?;
         let (file, start) = open_executable(&node)?;
         let elf = read_elf(&file, &start)?;
         Ok((file, elf))
@@ -136,11 +138,11 @@ fn open_executable(node: &Node) -> Result<(OwnedFd, Vec<u8>), Errno> {
         return Err(refused);
     }
     node.must_be_readable()?;
-    let shown = node.shown();
-    rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), Access::EXEC_OK, AtFlags::EACCESS)
+    let host_path = node.descriptor_path();
+    rustix::fs::accessat(rustix::fs::CWD, host_path.as_str(), Access::EXEC_OK, AtFlags::EACCESS)
         .map_err(host)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(shown.as_str(), flags, Mode::empty()).map_err(host)?;
+    let file = rustix::fs::open(host_path.as_str(), flags, Mode::empty()).map_err(host)?;
     let mut start = vec![0; HEADERS_BYTES_MAX];
     let read = rustix::io::pread(&file, start.as_mut_slice(), 0).map_err(host)?;
     start.truncate(read);
@@ -149,7 +151,7 @@ fn open_executable(node: &Node) -> Result<(OwnedFd, Vec<u8>), Errno> {
 
 fn read_elf(file: &OwnedFd, start: &[u8]) -> Result<Elf, Refusal> {
     let bytes = rustix::fs::fstat(file).map_err(host)?.st_size;
-    Elf::read(start, bytes as u64).map_err(Refusal::Unfit)
+    Elf::read(start, bytes as u64).map_err(Refusal::ImageError)
 }
 
 /// Interpreter and argument, if a file begins as a script.
@@ -192,7 +194,7 @@ impl Request<'_> {
             registers.rdi = launcher::PATH_ADDRESS as u64;
             registers.rsi = arguments;
             registers.rdx = environment;
-            Ok(Then::Answer)
+            Ok(Completion::Answer)
         });
         if diverted.is_err() {
             self.server.state().loading.remove(&process);
@@ -201,7 +203,7 @@ impl Request<'_> {
     }
 
     /// The arguments of a script's interpreter: the prefix, and all but the first of the caller's.
-    fn moved(&self, prefix: &[Vec<u8>], arguments: u64) -> Result<Moved, Errno> {
+    fn moved(&self, prefix: &[Vec<u8>], arguments: u64) -> Result<MovedArguments, Errno> {
         let mut rest = Vec::new();
         let mut at = arguments;
         while at != 0 && rest.len() < ARGUMENTS_MAX {
@@ -215,14 +217,14 @@ impl Request<'_> {
         if rest.len() == ARGUMENTS_MAX {
             return Err(Errno::new(libc::E2BIG));
         }
-        Ok(Moved { prefix: prefix.to_vec(), rest: rest.split_off(rest.len().min(1)) })
+        Ok(MovedArguments { prefix: prefix.to_vec(), rest: rest.split_off(rest.len().min(1)) })
     }
 
     /// Lets the calling thread return from its call with other registers, and keeps its own. If
     /// `change` fails, the call fails.
     pub(crate) fn divert(
         &self,
-        change: impl FnOnce(&Client<'_>, &mut Registers) -> Result<Then, Errno>,
+        change: impl FnOnce(&Client<'_>, &mut Registers) -> Result<Completion, Errno>,
     ) -> Result<Answer, Errno> {
         let (thread, id) = (self.asked.thread, self.asked.id);
         self.client.must_wait()?;
@@ -256,17 +258,17 @@ impl Request<'_> {
         let result = self.end_of(then, self.word(0));
         let release = || self.listener.answer(self.asked.id, Ok(0));
         remote::divert(thread, release, |registers| {
-            if let (Then::Enter(_), Some(number)) = (then, u32::try_from(result).ok()) {
+            if let (Completion::Enter(_), Some(number)) = (then, u32::try_from(result).ok()) {
                 naming::call(registers, libc::SYS_fchdir, [u64::from(number), 0, 0]);
                 self.server
-                    .keep_diverted(thread, Diverted { registers: saved, then: Then::Answer });
+                    .keep_diverted(thread, Diverted { registers: saved, then: Completion::Answer });
                 return;
             }
-            if let Then::Mapped(number) = then {
+            if let Completion::Mapped(number) = then {
                 registers.rip = launcher::address(|launcher| launcher.exec);
                 registers.rax = libc::SYS_close as u64;
                 registers.rdi = number;
-                let then = Then::Value(result);
+                let then = Completion::Value(result);
                 self.server.keep_diverted(thread, Diverted { registers: saved, then });
                 return;
             }
@@ -277,15 +279,15 @@ impl Request<'_> {
     }
 
     /// The result of a diverted call whose own result is `answer`.
-    fn end_of(&self, then: Then, answer: u64) -> i64 {
+    fn end_of(&self, then: Completion, answer: u64) -> i64 {
         let answer = answer as i64;
         match then {
-            Then::Number(at) | Then::Enter(at) if answer >= 0 => {
+            Completion::Number(at) | Completion::Enter(at) if answer >= 0 => {
                 let mut number = [0; 4];
                 let read = self.client.read(at, &mut number);
                 read.map_or(-i64::from(libc::EFAULT), |()| i32::from_le_bytes(number).into())
             }
-            Then::Value(value) => value,
+            Completion::Value(value) => value,
             _ => answer,
         }
     }
@@ -375,12 +377,12 @@ impl Request<'_> {
 }
 
 /// Arguments that are written below the stack of the program that is replaced.
-struct Moved {
+struct MovedArguments {
     prefix: Vec<Vec<u8>>,
     rest: Vec<u64>,
 }
 
-impl Moved {
+impl MovedArguments {
     /// Writes them below `stack`. Returns the address of their list.
     fn place(&self, client: &Client<'_>, stack: u64) -> Result<u64, Errno> {
         let list_bytes = 8 * (self.prefix.len() + self.rest.len() + 1);

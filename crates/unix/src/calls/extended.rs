@@ -71,7 +71,8 @@ impl Request<'_> {
             return Err(NO_ATTRIBUTE);
         }
         let mut value = vec![0; VALUE_BYTES_MAX];
-        let bytes = rustix::fs::getxattr(node.shown(), name, value.as_mut_slice()).map_err(host)?;
+        let bytes = rustix::fs::getxattr(node.descriptor_path(), name, value.as_mut_slice())
+            .map_err(host)?;
         self.hand_over(2, &value[..bytes])
     }
 
@@ -81,7 +82,9 @@ impl Request<'_> {
         let mut names = vec![0; VALUE_BYTES_MAX];
         let bytes = match node.kind {
             FileType::Symlink => 0,
-            _ => rustix::fs::listxattr(node.shown(), names.as_mut_slice()).map_err(host)?,
+            _ => {
+                rustix::fs::listxattr(node.descriptor_path(), names.as_mut_slice()).map_err(host)?
+            }
         };
         let each = names[..bytes].split_inclusive(|byte| *byte == 0);
         let seen: Vec<u8> = each.filter(|name| !is_hidden(name)).flatten().copied().collect();
@@ -112,7 +115,7 @@ impl Request<'_> {
         let mut value = vec![0; bytes as usize];
         self.client.read(self.word(2), &mut value)?;
         let node = self.changeable(named, &name)?;
-        rustix::fs::setxattr(node.shown(), name, &value, flags).map_err(host)?;
+        rustix::fs::setxattr(node.descriptor_path(), name, &value, flags).map_err(host)?;
         DONE
     }
 
@@ -120,7 +123,7 @@ impl Request<'_> {
     pub(crate) fn remove_attribute(&self, named: Named) -> Result<Answer, Errno> {
         let name = self.attribute_name()?;
         let node = self.changeable(named, &name)?;
-        rustix::fs::removexattr(node.shown(), name).map_err(host)?;
+        rustix::fs::removexattr(node.descriptor_path(), name).map_err(host)?;
         DONE
     }
 }

@@ -1,7 +1,7 @@
 //! Opening files, and describing them.
 
 use crate::errors::{NOT_A_DIRECTORY, host};
-use crate::paths::walk::{Last, Node, Origin};
+use crate::paths::walk::{FinalLink, Node, Origin};
 use crate::server::{Answer, DONE, Request};
 use core::time::Duration;
 use kyocho_microprocess::io::descriptor;
@@ -57,7 +57,7 @@ impl Request<'_> {
             return self.open_naming(&base, &path, flags, inherited);
         }
         let file = self.open_at(&base, &path, flags, mode as u32)?;
-        self.tell_sites(&path, &file);
+        self.send_sites(&path, &file);
         Ok(Answer::Descriptor(file, inherited))
     }
 
@@ -69,7 +69,8 @@ impl Request<'_> {
         flags: OFlags,
         inherited: Inherited,
     ) -> Result<Answer, Errno> {
-        let last = if flags.contains(OFlags::NOFOLLOW) { Last::Stay } else { Last::Follow };
+        let last =
+            if flags.contains(OFlags::NOFOLLOW) { FinalLink::Stay } else { FinalLink::Follow };
         let node = self.server.walk(&self.client, base, path, last)?;
         if flags.contains(OFlags::DIRECTORY) && node.kind != FileType::Directory {
             return Err(NOT_A_DIRECTORY);
@@ -90,7 +91,7 @@ impl Request<'_> {
     ) -> Result<OwnedFd, Errno> {
         let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
         let stay = exclusive || flags.contains(OFlags::NOFOLLOW);
-        let last = if stay { Last::Stay } else { Last::Follow };
+        let last = if stay { FinalLink::Stay } else { FinalLink::Follow };
         for _ in 0..RACES_MAX {
             match self.server.walk(&self.client, base, path, last) {
                 Ok(_) if exclusive => return Err(EXISTS),
@@ -140,8 +141,8 @@ impl Request<'_> {
         if node.kind == FileType::Fifo {
             return self.open_pipe(node, flags);
         }
-        let file =
-            rustix::fs::open(node.shown(), flags, Mode::from_raw_mode(mode)).map_err(host)?;
+        let file = rustix::fs::open(node.descriptor_path(), flags, Mode::from_raw_mode(mode))
+            .map_err(host)?;
         self.server.note_terminal(node, &file);
         Ok(file)
     }
@@ -153,15 +154,15 @@ impl Request<'_> {
         // Truncating requires permission to write.
         let access = if for_reading { OFlags::RDWR } else { OFlags::empty() };
         let opened = flags.difference(OFlags::TRUNC) | access;
-        let shown = node.shown();
-        let file = rustix::fs::open(shown.as_str(), opened, Mode::empty()).map_err(host)?;
+        let host_path = node.descriptor_path();
+        let file = rustix::fs::open(host_path.as_str(), opened, Mode::empty()).map_err(host)?;
         self.server.running.must_not_run(&file)?;
         if flags.contains(OFlags::TRUNC) {
             rustix::fs::ftruncate(&file, 0).map_err(host)?;
         }
         if for_reading {
             let again = flags.difference(OFlags::TRUNC);
-            return rustix::fs::open(shown.as_str(), again, Mode::empty()).map_err(host);
+            return rustix::fs::open(host_path.as_str(), again, Mode::empty()).map_err(host);
         }
         Ok(file)
     }
@@ -173,9 +174,9 @@ impl Request<'_> {
         /// How often the wait for a dead client is interrupted again.
         const AGAIN: Duration = Duration::from_millis(1);
         if flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
-            return rustix::fs::open(node.shown(), flags, Mode::empty()).map_err(host);
+            return rustix::fs::open(node.descriptor_path(), flags, Mode::empty()).map_err(host);
         }
-        let path = CString::new(node.shown()).map_err(|_| Errno::INVAL)?;
+        let path = CString::new(node.descriptor_path()).map_err(|_| Errno::INVAL)?;
         let opening = Opening::start(path, flags.bits() as i32)?;
         let mut pause = LOOK_EVERY;
         while !opening.is_over() {
@@ -213,7 +214,8 @@ impl Request<'_> {
                 other => return other.map_err(host),
             }
             // It is a file that was made meanwhile, or a dangling link.
-            let there = self.server.walk(&self.client, &slot.directory.path, name, Last::Stay)?;
+            let there =
+                self.server.walk(&self.client, &slot.directory.path, name, FinalLink::Stay)?;
             if there.kind != FileType::Symlink {
                 return Err(EXISTS);
             }
@@ -256,7 +258,7 @@ impl Request<'_> {
         }
         let base = if path.starts_with(b"/") { Vec::new() } else { self.base_of(directory)? };
         let stay = flags & libc::AT_SYMLINK_NOFOLLOW != 0;
-        let last = if stay { Last::Stay } else { Last::Follow };
+        let last = if stay { FinalLink::Stay } else { FinalLink::Follow };
         self.server.walk(&self.client, &base, path, last)
     }
 
@@ -309,9 +311,9 @@ impl Request<'_> {
         if wanted.contains(Access::WRITE_OK) && node.kind != FileType::CharacterDevice {
             node.must_be_writable()?;
         }
-        let shown = node.shown();
+        let host_path = node.descriptor_path();
         if node.kind != FileType::Symlink {
-            rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), wanted, AtFlags::empty())
+            rustix::fs::accessat(rustix::fs::CWD, host_path.as_str(), wanted, AtFlags::empty())
                 .map_err(host)?;
         }
         DONE

@@ -3,7 +3,7 @@
 
 use crate::options::Personality;
 use crate::server::{Answer, DONE, Request};
-use kyocho_freebsd::report::{self, ASK, MISSING, SHOWN};
+use kyocho_freebsd::report::{self, ASK, MISSING, TRACED};
 use kyocho_sys::error::Errno;
 
 /// The call that reports.
@@ -16,7 +16,7 @@ impl Request<'_> {
         let number = self.word(1) as u32;
         match (self.word(0), &self.server.trace) {
             (ASK, trace) => Ok(Answer::Value(trace.is_some().into())),
-            (SHOWN, Some(trace)) => {
+            (TRACED, Some(trace)) => {
                 trace.show_freebsd(self.asked.thread, number, &self.asked.arguments[2..]);
                 DONE
             }

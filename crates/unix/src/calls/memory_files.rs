@@ -1,7 +1,7 @@
 //! `memfd_create`, and shared memory without a file, if memory has a limit.
 
 use crate::program::launcher;
-use crate::program::loading::Then;
+use crate::program::loading::Completion;
 use crate::server::{Answer, Request};
 use crate::state::memory_files::NAME_BYTES_MAX;
 use kyocho_sys::error::Errno;
@@ -55,7 +55,7 @@ impl Request<'_> {
             [registers.rdi, registers.rsi, registers.rdx] = [0, 1, 2].map(|index| self.word(index));
             registers.r10 = flags & !(libc::MAP_ANONYMOUS as u64);
             [registers.r8, registers.r9] = [number, 0];
-            Ok(Then::Mapped(number))
+            Ok(Completion::Mapped(number))
         })
     }
 }

@@ -10,7 +10,7 @@
 use crate::clients::tree;
 use crate::errors::{NO_FAMILY, host};
 use crate::options::Network;
-use crate::paths::walk::{Last, Node};
+use crate::paths::walk::{FinalLink, Node};
 use crate::server::{Answer, Request};
 use crate::state::addresses::{ADDRESS_BYTES_MAX, Address};
 use core::time::Duration;
@@ -155,7 +155,7 @@ impl Request<'_> {
             }
             Address::Named(path) => {
                 let node = self.socket_at(&path)?;
-                let name = unix(&[node.shown().as_bytes(), b"\0"].concat());
+                let name = unix(&[node.descriptor_path().as_bytes(), b"\0"].concat());
                 Destination { name, _node: Some(node) }
             }
             Address::Unnamed => return Err(Errno::INVAL),
@@ -166,10 +166,10 @@ impl Request<'_> {
     /// The socket at a path. The path may have come in a message.
     pub(crate) fn socket_at(&self, path: &[u8]) -> Result<Node, Errno> {
         let base = self.base_for(path)?;
-        let walked = self.server.walk(&self.client, &base, path, Last::Follow);
+        let walked = self.server.walk(&self.client, &base, path, FinalLink::Follow);
         let node = walked.or_else(|errno| {
             let inside = self.server.socket_path(path).ok_or(errno)?;
-            self.server.walk(&self.client, b"/", &inside, Last::Follow)
+            self.server.walk(&self.client, b"/", &inside, FinalLink::Follow)
         })?;
         if node.kind == rustix::fs::FileType::Socket {
             Ok(node)
@@ -266,7 +266,7 @@ impl Request<'_> {
             match self.send_bytes(socket, message, &bytes, control, flags) {
                 Err(_) if sent > 0 => return Ok(sent as i64),
                 Err(errno) => {
-                    self.tell_of_broken_pipe(errno, flags);
+                    self.signal_broken_pipe(errno, flags);
                     return Err(errno);
                 }
                 Ok(count) => sent += count as u64,
@@ -325,7 +325,7 @@ impl Request<'_> {
     }
 
     /// Sends the signal that accompanies `PIPE`.
-    fn tell_of_broken_pipe(&self, errno: Errno, flags: i32) {
+    fn signal_broken_pipe(&self, errno: Errno, flags: i32) {
         if errno.number() == libc::EPIPE && flags & libc::MSG_NOSIGNAL == 0 {
             // A process that is gone needs no signal.
             let _ = self.client.process().and_then(|process| tree::send(process, libc::SIGPIPE));

@@ -14,7 +14,7 @@
 
 use crate::errors::host;
 use crate::program::launcher::{self, RED_ZONE};
-use crate::program::loading::Then;
+use crate::program::loading::Completion;
 use crate::server::{Answer, Request};
 use kyocho_sys::error::Errno;
 use kyocho_sys::passing;
@@ -49,19 +49,19 @@ impl Request<'_> {
         file: BorrowedFd<'_>,
         inherited: Inherited,
     ) -> Result<Answer, Errno> {
-        self.give_and(file, inherited, Then::Number)
+        self.give_and(file, inherited, Completion::Number)
     }
 
     /// Makes the client enter the directory `file`.
     pub(crate) fn enter(&self, file: BorrowedFd<'_>) -> Result<Answer, Errno> {
-        self.give_and(file, Inherited::No, Then::Enter)
+        self.give_and(file, Inherited::No, Completion::Enter)
     }
 
     fn give_and(
         &self,
         file: BorrowedFd<'_>,
         inherited: Inherited,
-        then: impl FnOnce(u64) -> Then,
+        then: impl FnOnce(u64) -> Completion,
     ) -> Result<Answer, Errno> {
         let kind = SocketType::SEQPACKET;
         let (ours, theirs) =

@@ -4,10 +4,10 @@ use crate::calls::naming;
 use crate::clients::tree::{group_of, is_client, processes, send, status_field};
 use crate::errors::{NOT_A_DIRECTORY, host};
 use crate::options::Personality;
-use crate::paths::walk::Last;
+use crate::paths::walk::FinalLink;
 use crate::policy;
 use crate::program::launcher;
-use crate::program::loading::Then;
+use crate::program::loading::Completion;
 use crate::server::{Answer, DONE, Request};
 use kyocho_sys::descriptor;
 use kyocho_sys::error::Errno;
@@ -34,23 +34,28 @@ impl Request<'_> {
     pub(crate) fn change_directory(&self) -> Result<Answer, Errno> {
         let path = self.path(0)?;
         let base = if path.starts_with(b"/") { Vec::new() } else { self.base_of(libc::AT_FDCWD)? };
-        let node = self.server.walk(&self.client, &base, &path, Last::Follow)?;
+        let node = self.server.walk(&self.client, &base, &path, FinalLink::Follow)?;
         if node.kind != FileType::Directory {
             return Err(NOT_A_DIRECTORY);
         }
-        let shown = node.shown();
-        rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), Access::EXEC_OK, AtFlags::EACCESS)
-            .map_err(host)?;
+        let host_path = node.descriptor_path();
+        rustix::fs::accessat(
+            rustix::fs::CWD,
+            host_path.as_str(),
+            Access::EXEC_OK,
+            AtFlags::EACCESS,
+        )
+        .map_err(host)?;
         // Most directories can be read, and then no message is needed.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = match rustix::fs::open(shown.as_str(), flags, Mode::empty()) {
+        let directory = match rustix::fs::open(host_path.as_str(), flags, Mode::empty()) {
             Err(rustix::io::Errno::ACCESS) => return self.enter(node.file.as_fd()),
             other => other.map_err(host)?,
         };
         let number = self.listener.give(self.asked.id, directory.as_fd(), Inherited::No)?;
         self.divert(|_, registers| {
             naming::call(registers, libc::SYS_fchdir, [number as u64, 0, 0]);
-            Ok(Then::Answer)
+            Ok(Completion::Answer)
         })
     }
 
@@ -105,7 +110,7 @@ impl Request<'_> {
                 registers.rax = libc::SYS_tgkill as u64;
                 [registers.rdi, registers.rsi] = [u64::from(own), thread as u64];
                 registers.rdx = signal as u64;
-                Ok(Then::Answer)
+                Ok(Completion::Answer)
             });
         }
         // Another process of the instance. The signal goes to its leader, which is nearly always
@@ -164,8 +169,8 @@ impl Request<'_> {
             return Err(Errno::INVAL);
         }
         let handle = self.client.descriptor(self.int(0))?;
-        let shown = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
-        let text = std::fs::read_to_string(shown).map_err(|_| Errno::new(libc::EBADF))?;
+        let host_path = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
+        let text = std::fs::read_to_string(host_path).map_err(|_| Errno::new(libc::EBADF))?;
         let number = text.lines().find_map(|line| line.strip_prefix("Pid:"));
         let number: i32 =
             number.and_then(|n| n.trim().parse().ok()).ok_or(Errno::new(libc::EBADF))?;
@@ -208,7 +213,7 @@ impl Request<'_> {
     /// host would choose the foreground group of the terminal, which may be outside.
     fn send_arrivals(&self, file: &OwnedFd, modes: u32) -> Result<Answer, Errno> {
         if rustix::termios::isatty(file) && modes & libc::O_ASYNC as u32 != 0 {
-            descriptor::tell(file.as_fd(), self.client.process()?)?;
+            descriptor::set_owner(file.as_fd(), self.client.process()?)?;
         }
         rustix::fs::fcntl_setfl(file, OFlags::from_bits_retain(modes)).map_err(host)?;
         DONE

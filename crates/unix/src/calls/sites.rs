@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 impl Request<'_> {
     /// Writes the sites of `file`, which the caller has opened as `path`, to the caller's page if
     /// the file is the C library. If that fails, nothing is rewritten.
-    pub(crate) fn tell_sites(&self, path: &[u8], file: &OwnedFd) {
+    pub(crate) fn send_sites(&self, path: &[u8], file: &OwnedFd) {
         if let Some(sites) = &self.server.sites
             && is_library(path)
         {

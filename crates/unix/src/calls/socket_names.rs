@@ -4,7 +4,8 @@ use crate::errors::host;
 use crate::paths::walk::Node;
 use crate::server::{Answer, DONE, Request, Server};
 use crate::state::addresses::{
-    ADDRESS_BYTES_MAX, Address, HOMES_MAX, Home, IN_DESCRIPTOR, random_digits,
+    ADDRESS_BYTES_MAX, Address, IN_DESCRIPTOR, SOCKET_DIRECTORIES_MAX, SocketDirectory,
+    random_digits,
 };
 use kyocho_sys::error::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix};
@@ -40,29 +41,33 @@ impl Server {
         directory: &Node,
         name: &[u8],
     ) -> Result<SocketAddrUnix, Errno> {
-        let number = self.home(directory)?;
-        let shown = [IN_DESCRIPTOR, format!("{number}/").as_bytes(), name].concat();
-        SocketAddrUnix::new(shown.as_slice()).map_err(host)
+        let number = self.directory_number(directory)?;
+        let host_path = [IN_DESCRIPTOR, format!("{number}/").as_bytes(), name].concat();
+        SocketAddrUnix::new(host_path.as_slice()).map_err(host)
     }
 
     /// The number of a descriptor of `directory` that stays open as long as the server runs. If too
     /// many are open, the number of the node's own.
-    fn home(&self, directory: &Node) -> Result<i32, Errno> {
+    fn directory_number(&self, directory: &Node) -> Result<i32, Errno> {
         let status = rustix::fs::fstat(&directory.file).map_err(host)?;
         let identity = (status.st_dev, status.st_ino);
         let mut state = self.state();
-        let homes = &mut state.sockets.homes;
-        let known =
-            homes.iter().find(|(_, home)| home.identity == identity && home.path == directory.path);
+        let directories = &mut state.sockets.directories;
+        let known = directories
+            .iter()
+            .find(|(_, kept)| kept.identity == identity && kept.path == directory.path);
         if let Some((number, _)) = known {
             return Ok(*number);
         }
-        if homes.len() >= HOMES_MAX {
+        if directories.len() >= SOCKET_DIRECTORIES_MAX {
             return Ok(directory.file.as_raw_fd());
         }
         let kept = directory.file.try_clone().map_err(|_| Errno::new(libc::ENFILE))?;
         let number = kept.as_raw_fd();
-        homes.insert(number, Home { _kept: kept, identity, path: directory.path.clone() });
+        directories.insert(
+            number,
+            SocketDirectory { _kept: kept, identity, path: directory.path.clone() },
+        );
         Ok(number)
     }
 }

@@ -156,8 +156,8 @@ impl Request<'_> {
             }
             Address::Named(path) => {
                 let node = self.socket_at(&path)?;
-                let shown = node.shown();
-                let address = SocketAddrUnix::new(shown.as_str()).map_err(host)?;
+                let host_path = node.descriptor_path();
+                let address = SocketAddrUnix::new(host_path.as_str()).map_err(host)?;
                 rustix::net::connect(&socket, &address)
             }
         }

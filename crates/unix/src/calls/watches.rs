@@ -19,7 +19,7 @@ impl Request<'_> {
         self.must_be_watchable(&node, asked)?;
         // The path below is a link of the host's that leads to this very node.
         let watched = asked.difference(WatchFlags::DONT_FOLLOW);
-        let number = add_watch(&queue, node.shown(), watched).map_err(host)?;
+        let number = add_watch(&queue, node.descriptor_path(), watched).map_err(host)?;
         Ok(Answer::Value(i64::from(number)))
     }
 

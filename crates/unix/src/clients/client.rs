@@ -39,7 +39,7 @@ impl<'a> Client<'a> {
     }
 
     /// The caller of code that runs before there is a client.
-    pub(crate) fn nobody() -> Self {
+    pub(crate) fn own_process() -> Self {
         Self { thread: std::process::id(), call: None }
     }
 
@@ -203,8 +203,12 @@ impl<'a> Client<'a> {
             return Err(bad);
         }
         self.learn(|thread| {
-            let shown = format!("/proc/{thread}/fd/{number}");
-            match rustix::fs::open(shown.as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+            let host_path = format!("/proc/{thread}/fd/{number}");
+            match rustix::fs::open(
+                host_path.as_str(),
+                OFlags::PATH | OFlags::CLOEXEC,
+                Mode::empty(),
+            ) {
                 Err(rustix::io::Errno::NOENT) => Err(bad),
                 other => other.map_err(host),
             }
@@ -220,11 +224,11 @@ impl<'a> Client<'a> {
             return Err(Errno::new(libc::EBADF));
         }
         self.learn(|thread| {
-            let shown = match number {
+            let host_path = match number {
                 libc::AT_FDCWD => format!("/proc/{thread}/cwd"),
                 _ => format!("/proc/{thread}/fd/{number}"),
             };
-            match rustix::fs::readlink(shown.as_str(), Vec::new()) {
+            match rustix::fs::readlink(host_path.as_str(), Vec::new()) {
                 Ok(text) => Ok(text.into_bytes()),
                 Err(rustix::io::Errno::NOENT) if number >= 0 => Err(Errno::new(libc::EBADF)),
                 Err(errno) => Err(host(errno)),

@@ -22,7 +22,7 @@ type Ticks = u64;
 
 /// One process, as `/proc/ID/stat` describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Bill {
+struct ProcessTimes {
     /// Distinguishes it from a later process with the same number.
     born: Ticks,
     own: Ticks,
@@ -30,7 +30,7 @@ struct Bill {
     children: Ticks,
 }
 
-impl Bill {
+impl ProcessTimes {
     fn of(process: u32) -> Option<Self> {
         Self::read(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
     }
@@ -47,7 +47,7 @@ impl Bill {
 /// The account of an instance.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    live: HashMap<u32, Bill>,
+    live: HashMap<u32, ProcessTimes>,
     gone: Ticks,
 }
 
@@ -55,18 +55,19 @@ impl Account {
     /// Looks at all processes. Returns the time that the instance has used.
     pub(crate) fn look(&mut self, warden: u32) -> Duration {
         let clients = processes().filter(|process| is_client(*process));
-        let bills: HashMap<u32, Bill> =
-            clients.filter_map(|process| Some((process, Bill::of(process)?))).collect();
-        let orphans = Bill::of(warden).map_or(0, |bill| bill.children);
+        let bills: HashMap<u32, ProcessTimes> =
+            clients.filter_map(|process| Some((process, ProcessTimes::of(process)?))).collect();
+        let orphans = ProcessTimes::of(warden).map_or(0, |bill| bill.children);
         let used = self.take(bills, orphans);
         Duration::from_secs_f64(used as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
     /// Adds the result of one look. Returns the ticks used.
-    fn take(&mut self, bills: HashMap<u32, Bill>, orphans: Ticks) -> Ticks {
+    fn take(&mut self, bills: HashMap<u32, ProcessTimes>, orphans: Ticks) -> Ticks {
         let before = core::mem::replace(&mut self.live, bills);
-        let is_same =
-            |id: &u32, bill: &Bill| self.live.get(id).is_some_and(|later| later.born == bill.born);
+        let is_same = |id: &u32, bill: &ProcessTimes| {
+            self.live.get(id).is_some_and(|later| later.born == bill.born)
+        };
         let ended = before.iter().filter(|(id, bill)| !is_same(id, bill));
         self.gone += ended.map(|(_, bill)| bill.own).sum::<Ticks>();
         let live = self.live.values();
@@ -78,17 +79,20 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
-    use super::{Account, Bill, Ticks};
+    use super::{Account, ProcessTimes, Ticks};
 
-    fn bill(own: Ticks, children: Ticks) -> Bill {
-        Bill { born: 1, own, children }
+    fn bill(own: Ticks, children: Ticks) -> ProcessTimes {
+        ProcessTimes { born: 1, own, children }
     }
 
     #[test]
     fn a_bill_is_read_behind_a_name_with_parentheses_and_spaces() {
         let stat = "7 (a ) 1 2) S 1 7 7 0 -1 4194304 90 0 0 0 11 22 33 44 20 0 1 0 5555 1 2 3";
-        assert_eq!(Bill::read(stat), Some(Bill { born: 5555, own: 33, children: 77 }));
-        assert_eq!(Bill::read("7 (a) S 1 7"), None);
+        assert_eq!(
+            ProcessTimes::read(stat),
+            Some(ProcessTimes { born: 5555, own: 33, children: 77 })
+        );
+        assert_eq!(ProcessTimes::read("7 (a) S 1 7"), None);
     }
 
     #[test]
@@ -103,7 +107,7 @@ mod tests {
         let mut account = Account::default();
         assert_eq!(account.take([(1, bill(0, 0)), (2, bill(10, 0))].into(), 0), 10);
         // Another process with the same number.
-        let later = Bill { born: 2, own: 4, children: 0 };
+        let later = ProcessTimes { born: 2, own: 4, children: 0 };
         assert_eq!(account.take([(1, bill(0, 0)), (2, later)].into(), 0), 14);
         assert_eq!(account.take([(1, bill(0, 0))].into(), 0), 14);
     }

@@ -86,7 +86,7 @@ pub(crate) fn is_stopped(process: u32) -> bool {
 /// Kills all descendants of this process and takes their statuses, until there are none left.
 /// Orphans become its children as their parents end, and are killed in turn. Blocks the kernel
 /// thread.
-#[expect(clippy::disallowed_methods, reason = "an orphan's arrival is told to nobody")]
+#[expect(clippy::disallowed_methods, reason = "no notice exists of an orphan's arrival")]
 pub(crate) fn end_descendants() {
     /// How long killed processes have to end before the next look.
     const LOOK_AGAIN: Duration = Duration::from_micros(200);

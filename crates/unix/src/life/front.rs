@@ -19,7 +19,7 @@
 
 use crate::clients::tree;
 use crate::errors::host;
-use crate::life::news::{self, News};
+use crate::life::report::{self, Report};
 use crate::options::{Outcome, StartError};
 use kyocho_sys::arrivals::Arrivals;
 use kyocho_sys::error::Errno;
@@ -54,7 +54,7 @@ const PASSED_ON: [Signal; 4] = [Signal::TERM, Signal::HUP, Signal::USR1, Signal:
 pub(crate) fn stand(serve: impl FnOnce(OwnedFd)) -> Result<Outcome, StartError> {
     let failed = |errno| StartError::Host("a process for the server", errno);
     adopt_orphans().map_err(failed)?;
-    let ends = news::channel().map_err(failed)?;
+    let ends = report::channel().map_err(failed)?;
     let (server, (ours, theirs)) = process::fork(ends, |(ours, theirs)| {
         drop(ours);
         serve(theirs);
@@ -102,11 +102,11 @@ fn follow(
     let is_readable = |descriptor| kyocho_sys::descriptor::is_readable(descriptor) != Ok(false);
     let mut first = None;
     loop {
-        let (news, last) = ((channel, Interest::Read), (end, Interest::Read));
+        let (report, last) = ((channel, Interest::Read), (end, Interest::Read));
         let _ = match first {
             // Signals wait until there is a program to pass them to.
-            None => poll::wait([news, last], None),
-            Some(_) => poll::wait([news, last, (arrivals.as_fd(), Interest::Read)], None),
+            None => poll::wait([report, last], None),
+            Some(_) => poll::wait([report, last, (arrivals.as_fd(), Interest::Read)], None),
         };
         if let Some(first) = first {
             while let Some(signal) = arrivals.next() {
@@ -121,15 +121,15 @@ fn follow(
             }
             continue;
         }
-        match News::hear(channel).map(|(news, _)| news) {
-            Some(News::Started(process)) => first = Some(process),
-            Some(News::Failed(errno)) => {
+        match Report::receive(channel).map(|(report, _)| report) {
+            Some(Report::Started(process)) => first = Some(process),
+            Some(Report::Failed(errno)) => {
                 let what = "system-call filters with a listener (Linux 5.19)";
                 return Err(StartError::Host(what, Errno::new(errno)));
             }
-            Some(News::Stopped) => first.into_iter().for_each(stop_with),
-            Some(News::Ended(outcome)) => return Ok(outcome),
-            Some(News::Lost) => return Err(StartError::Lost("warden")),
+            Some(Report::Stopped) => first.into_iter().for_each(stop_with),
+            Some(Report::Ended(outcome)) => return Ok(outcome),
+            Some(Report::Lost) => return Err(StartError::Lost("warden")),
             None => return Err(StartError::Lost("server")),
         }
     }

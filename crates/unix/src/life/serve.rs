@@ -11,7 +11,7 @@
 use crate::clients::cpu::{Account, LOOK_EVERY};
 use crate::clients::tree;
 use crate::errors::host;
-use crate::life::news::{News, complain};
+use crate::life::report::{Report, complain};
 use crate::life::warden::{Started, Warden};
 use crate::options::{Options, Outcome};
 use crate::server::Server;
@@ -58,7 +58,7 @@ pub(crate) fn serve(
     started: Started,
     options: &Options,
     front: &Arc<OwnedFd>,
-    last: impl FnOnce(News) + Send,
+    last: impl FnOnce(Report) + Send,
 ) -> ! {
     let Started { warden, process, listener } = started;
     let listener = Arc::new(listener);
@@ -76,16 +76,16 @@ pub(crate) fn serve(
             drop(kyocho_microprocess::spawn(move || limit(&server, warden, process, cpu_max)));
         }
         // From now on the front passes signals to it.
-        let _ = News::Started(process).tell(front.as_fd(), &[]);
+        let _ = Report::Started(process).send(front.as_fd(), &[]);
         let outcome = follow(&server, &warden, front.as_fd());
         if outcome.is_none() {
             tree::end_descendants();
         }
-        warden.bury();
+        warden.reap();
         let summary = server.trace.as_ref().map(Trace::summary).unwrap_or_default();
         let missing = server.missing_line().filter(|_| names_missing);
         complain(&(summary + &missing.unwrap_or_default()));
-        last(outcome.map_or(News::Lost, News::Ended));
+        last(outcome.map_or(Report::Lost, Report::Ended));
         std::process::exit(0)
     });
     match never.expect("a microprocess that waits for a process is no deadlock") {}
@@ -109,7 +109,7 @@ fn limit(server: &Server, warden: u32, process: u32, cpu_max: Duration) {
     server.admission.close();
     let seconds = cpu_max.as_secs_f64();
     complain(&format!(
-        "kyocho unix: {seconds} s of processor time are used up; what ran is ended\n"
+        "kyocho unix: {seconds} s of processor time are used up; the programs were ended\n"
     ));
     // If it has ended already, the warden is ending the others.
     let _ = tree::send(process, libc::SIGKILL);
@@ -119,15 +119,15 @@ fn limit(server: &Server, warden: u32, process: u32, cpu_max: Duration) {
 /// warden ended before.
 fn follow(server: &Server, warden: &Warden, front: BorrowedFd<'_>) -> Option<Outcome> {
     let mut outcome = None;
-    while let Some(news) = warden.hear() {
-        match news {
+    while let Some(report) = warden.receive() {
+        match report {
             // A front that has ended receives nothing.
-            News::Stopped => drop(news.tell(front, &[])),
-            News::Ended(how) => {
+            Report::Stopped => drop(report.send(front, &[])),
+            Report::Ended(how) => {
                 server.admission.close();
                 outcome = Some(how);
             }
-            News::Started(_) | News::Failed(_) | News::Lost => {}
+            Report::Started(_) | Report::Failed(_) | Report::Lost => {}
         }
     }
     outcome

@@ -14,7 +14,7 @@
 //! root back.
 
 use crate::errors::host;
-use crate::life::news;
+use crate::life::report;
 use crate::options::StartError;
 use crate::state::filesystems::open_directory;
 use crate::state::memory_files::MemoryFiles;
@@ -188,7 +188,7 @@ impl FileSystem {
 /// Makes a file system in a child, in namespaces of the child's own. The root belongs to this
 /// process's user there, too.
 fn made_by_child(size: Size) -> Result<OwnedFd, Errno> {
-    let (child, (ours, theirs)) = process::fork(news::channel()?, |(ours, theirs)| {
+    let (child, (ours, theirs)) = process::fork(report::channel()?, |(ours, theirs)| {
         drop(ours);
         let made = memory_filesystem::enter_namespaces()
             .and_then(|()| memory_filesystem::make(size))

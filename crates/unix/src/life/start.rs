@@ -2,16 +2,16 @@
 
 use crate::clients::client::Client;
 use crate::errors::NOT_FOUND;
-use crate::life::belongings::Belongings;
-use crate::life::news::{News, complain};
+use crate::life::host_resources::HostResources;
+use crate::life::report::{Report, complain};
 use crate::life::shared_memory::SharedMemory;
 use crate::life::warden::{self, Started};
 use crate::life::{front, serve};
 use crate::options::{Options, Outcome, StartError};
-use crate::paths::walk::Last;
+use crate::paths::walk::FinalLink;
 use crate::policy::filter;
 use crate::program::launcher;
-use crate::program::loading::{Found, Program, Refusal};
+use crate::program::loading::{FoundProgram, Program, Refusal};
 use crate::server::Server;
 use crate::state::admission::Admission;
 use crate::state::filesystems::{open_directory, permitted};
@@ -41,12 +41,12 @@ pub fn run(
     arguments: &[OsString],
     environment: &[(OsString, OsString)],
 ) -> Result<Outcome, StartError> {
-    let belongings = Belongings::new(options.memory_max_bytes)?;
-    let mounts = mounts_of(options, &belongings.shared_memory)?;
+    let host_resources = HostResources::new(options.memory_max_bytes)?;
+    let mounts = mounts_of(options, &host_resources.shared_memory)?;
     let admission = Admission::new(options.tasks_max);
     let trace = options.trace.then(Trace::default);
-    let objects = Objects::new(Arc::clone(&belongings.objects), options.memory_max_bytes);
-    let memory_files = belongings.shared_memory.memory_files()?;
+    let objects = Objects::new(Arc::clone(&host_resources.objects), options.memory_max_bytes);
+    let memory_files = host_resources.shared_memory.memory_files()?;
     let server = Server::new(
         mounts,
         options.network,
@@ -62,7 +62,7 @@ pub fn run(
     let path = variable("PATH").map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value.as_os_str());
     let (program, rest) =
         arguments.split_first().ok_or_else(|| StartError::NotFound(OsString::new()))?;
-    let Found { program: found, mut prefix } = find_program(&server, &base, program, path)?;
+    let FoundProgram { program: found, mut prefix } = find_program(&server, &base, program, path)?;
     if prefix.is_empty() {
         prefix.push(program.as_bytes().to_vec());
     }
@@ -71,8 +71,8 @@ pub fn run(
     let pairs =
         environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
     let pairs: Vec<CString> = pairs.filter_map(|pair| CString::new(pair).ok()).collect();
-    let first = First { server, program: found, base, arguments: words, environment: pairs };
-    first.run(options, &belongings)
+    let first = FirstProcess { server, program: found, base, arguments: words, environment: pairs };
+    first.run(options, &host_resources)
 }
 
 /// The search path for programs if the environment has none.
@@ -129,7 +129,8 @@ fn host_mount(at: Vec<u8>, path: &Path, writable: bool) -> Result<Mount, StartEr
 fn own_directory(server: &Server) -> Vec<u8> {
     let own = std::env::current_dir().ok();
     let own = own.and_then(|path| server.mounts.to_virtual(path.as_os_str().as_bytes()));
-    own.filter(|path| server.node(&Client::nobody(), path).is_ok()).unwrap_or_else(|| b"/".to_vec())
+    own.filter(|path| server.node(&Client::own_process(), path).is_ok())
+        .unwrap_or_else(|| b"/".to_vec())
 }
 
 /// Finds the program called `name` as a shell does.
@@ -138,7 +139,7 @@ fn find_program(
     base: &[u8],
     name: &OsStr,
     path: &OsStr,
-) -> Result<Found, StartError> {
+) -> Result<FoundProgram, StartError> {
     let bytes = name.as_bytes();
     let candidates: Vec<Vec<u8>> = if bytes.contains(&b'/') {
         vec![bytes.to_vec()]
@@ -149,9 +150,9 @@ fn find_program(
     let mut failure = StartError::NotFound(name.to_os_string());
     for candidate in candidates {
         let found = server
-            .walk(&Client::nobody(), base, &candidate, Last::Follow)
+            .walk(&Client::own_process(), base, &candidate, FinalLink::Follow)
             .map_err(Refusal::from)
-            .and_then(|node| server.program(&Client::nobody(), node, &candidate));
+            .and_then(|node| server.program(&Client::own_process(), node, &candidate));
         match found {
             Ok(found) => return Ok(found),
             Err(Refusal::Host(NOT_FOUND | crate::errors::NOT_A_DIRECTORY)) => {}
@@ -164,7 +165,7 @@ fn find_program(
 }
 
 /// Everything that the first process needs.
-struct First {
+struct FirstProcess {
     server: Server,
     program: Program,
     /// The virtual path of its directory.
@@ -173,13 +174,13 @@ struct First {
     environment: Vec<CString>,
 }
 
-impl First {
+impl FirstProcess {
     /// Runs it under a server, with this process as the front.
-    fn run(self, options: &Options, belongings: &Belongings) -> Result<Outcome, StartError> {
+    fn run(self, options: &Options, host_resources: &HostResources) -> Result<Outcome, StartError> {
         let image = launcher::image(options.personality).map_err(|error| {
             StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
         })?;
-        let directory = self.server.node(&Client::nobody(), &self.base).map_err(|errno| {
+        let directory = self.server.node(&Client::own_process(), &self.base).map_err(|errno| {
             StartError::Mount(PathBuf::from(OsString::from_vec(self.base.clone())), errno)
         })?;
         let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };
@@ -195,12 +196,12 @@ impl First {
                 directory: directory.file.as_fd(),
                 limits: &options.limits(),
             };
-            let tell = |last| tell_last(last, &front, belongings);
-            match begin(&confined, belongings) {
-                Err(errno) => tell(News::Failed(errno.number())),
+            let report_end = |last| send_last(last, &front, host_resources);
+            match begin(&confined, host_resources) {
+                Err(errno) => report_end(Report::Failed(errno.number())),
                 Ok(started) => {
                     self.server.keep(started.process, self.program);
-                    serve::serve(Arc::new(self.server), started, options, &front, tell)
+                    serve::serve(Arc::new(self.server), started, options, &front, report_end)
                 }
             }
         })
@@ -209,17 +210,20 @@ impl First {
 
 /// Sends the last report to the front, and waits until it was received. If the front ends without
 /// receiving it, tells the user.
-fn tell_last(last: News, front: &OwnedFd, belongings: &Belongings) {
-    if last.tell_last(front.as_fd()).is_err() {
-        complain("kyocho unix: the command was killed; what ran under it is ended\n");
-        belongings.remove();
+fn send_last(last: Report, front: &OwnedFd, host_resources: &HostResources) {
+    if last.send_last(front.as_fd()).is_err() {
+        complain(
+            "kyocho unix: the command was killed; its programs were ended
+",
+        );
+        host_resources.remove();
     }
 }
 
 /// Starts the first process, which begins in the launcher, and leaves the job's process group.
-fn begin(confined: &Confined<'_>, belongings: &Belongings) -> Result<Started, Errno> {
+fn begin(confined: &Confined<'_>, host_resources: &HostResources) -> Result<Started, Errno> {
     front::adopt_orphans()?;
-    let started = warden::start(confined, belongings)?;
+    let started = warden::start(confined, host_resources)?;
     // After the start, because the first client keeps the user's mask. Requests bring the
     // permissions that they want, with the client's own mask applied.
     rustix::process::umask(Mode::empty());

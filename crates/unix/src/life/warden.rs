@@ -20,9 +20,9 @@
 
 use crate::clients::tree::end_descendants;
 use crate::errors::host;
-use crate::life::belongings::Belongings;
 use crate::life::front::adopt_orphans;
-use crate::life::news::{self, News, complain};
+use crate::life::host_resources::HostResources;
+use crate::life::report::{self, Report, complain};
 use crate::options::Outcome;
 use core::time::Duration;
 use kyocho_microprocess::io::descriptor;
@@ -57,20 +57,20 @@ pub(crate) struct Started {
 ///
 /// # Errors
 /// What [`confined::start`] and [`process::fork`] say.
-pub(crate) fn start(what: &Confined<'_>, left_behind: &Belongings) -> Result<Started, Errno> {
+pub(crate) fn start(what: &Confined<'_>, left_behind: &HostResources) -> Result<Started, Errno> {
     let front = rustix::process::getppid();
-    let (warden, (channel, theirs)) = process::fork(news::channel()?, |(ours, channel)| {
+    let (warden, (channel, theirs)) = process::fork(report::channel()?, |(ours, channel)| {
         drop(ours);
-        watch(what, &channel, &Last { left_behind, front })
+        watch(what, &channel, &LastProcess { left_behind, front })
     })?;
     drop(theirs);
     let warden = Warden { process: warden, channel };
-    let (heard, mut descriptors) = News::hear(warden.channel.as_fd()).ok_or(Errno::SRCH)?;
-    match (heard, descriptors.pop()) {
-        (News::Started(process), Some(listener)) => {
+    let (report, mut descriptors) = Report::receive(warden.channel.as_fd()).ok_or(Errno::SRCH)?;
+    match (report, descriptors.pop()) {
+        (Report::Started(process), Some(listener)) => {
             Ok(Started { warden, process, listener: Listener::new(listener) })
         }
-        (News::Failed(errno), _) => Err(Errno::new(errno)),
+        (Report::Failed(errno), _) => Err(Errno::new(errno)),
         _ => Err(Errno::SRCH),
     }
 }
@@ -83,13 +83,13 @@ impl Warden {
 
     /// The next report about the first client; `None` once the warden has ended. The microprocess
     /// sleeps.
-    pub(crate) fn hear(&self) -> Option<News> {
+    pub(crate) fn receive(&self) -> Option<Report> {
         while descriptor::ready(self.channel.as_fd(), Interest::Read, None).is_err() {}
-        News::hear(self.channel.as_fd()).map(|(news, _)| news)
+        Report::receive(self.channel.as_fd()).map(|(report, _)| report)
     }
 
     /// Takes its status, so that no zombie is left.
-    pub(crate) fn bury(self) {
+    pub(crate) fn reap(self) {
         let process = Pid::from_raw(self.process as i32);
         // It has ended. If its status has been taken already, there is nothing to do.
         let _ = rustix::process::waitpid(process, WaitOptions::empty());
@@ -97,15 +97,15 @@ impl Warden {
 }
 
 /// The duties of the last process of an instance.
-struct Last<'a> {
+struct LastProcess<'a> {
     /// The resources to remove.
-    left_behind: &'a Belongings,
+    left_behind: &'a HostResources,
     /// The process that tells the user; `None` if it is gone, too.
     front: Option<Pid>,
 }
 
 /// The body of the warden's process.
-fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &Last<'_>) -> i32 {
+fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &LastProcess<'_>) -> i32 {
     let server = rustix::process::getppid();
     match begin(what, channel) {
         Ok((first, children)) => {
@@ -117,15 +117,15 @@ fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &Last<'_>) -> i32 {
             0
         }
         Err(errno) => {
-            tell(channel.as_fd(), News::Failed(errno.number()));
+            send_report(channel.as_fd(), Report::Failed(errno.number()));
             1
         }
     }
 }
 
-impl Last<'_> {
+impl LastProcess<'_> {
     /// Performs them if there is no front. `server` has ended, or is about to.
-    #[expect(clippy::disallowed_methods, reason = "a change of parents is told to nobody")]
+    #[expect(clippy::disallowed_methods, reason = "no notice exists of a change of parents")]
     fn clear_up(&self, server: Option<Pid>) {
         const LOOK_AGAIN: Duration = Duration::from_millis(1);
         self.left_behind.remove();
@@ -133,12 +133,12 @@ impl Last<'_> {
         while [server, self.front].contains(&rustix::process::getppid()) {
             std::thread::sleep(LOOK_AGAIN);
         }
-        complain("kyocho unix: command and server were killed; what ran under them is ended\n");
+        complain("kyocho unix: command and server were killed; their programs were ended\n");
     }
 }
 
 /// Starts the first client and leaves the job's process group. Returns the client's number, and the
-/// source of news about children.
+/// source of events about children.
 fn begin(what: &Confined<'_>, channel: &OwnedFd) -> Result<(Pid, Arrivals), Errno> {
     adopt_orphans()?;
     let confined::Started { process, listener } = confined::start(what)?;
@@ -148,7 +148,7 @@ fn begin(what: &Confined<'_>, channel: &OwnedFd) -> Result<(Pid, Arrivals), Errn
     // The first client stays in the front's group, which is the terminal's foreground group.
     rustix::process::setpgid(None, None).map_err(host)?;
     let first = Pid::from_raw(process as i32).ok_or(Errno::SRCH)?;
-    News::Started(process).tell(channel.as_fd(), &[listener.as_fd()])?;
+    Report::Started(process).send(channel.as_fd(), &[listener.as_fd()])?;
     Ok((first, children))
 }
 
@@ -160,13 +160,13 @@ fn follow(first: Pid, channel: BorrowedFd<'_>, children: &Arrivals) {
                 continue;
             }
             let Some(outcome) = outcome_of(status) else {
-                tell(channel, News::Stopped);
+                send_report(channel, Report::Stopped);
                 continue;
             };
-            tell(channel, News::Ended(outcome));
+            send_report(channel, Report::Ended(outcome));
             return;
         }
-        // Nothing is consumed between here and the next check, so no news is lost.
+        // Nothing is consumed between here and the next check, so no event is lost.
         let _ = poll::wait([(channel, Interest::Read), (children.as_fd(), Interest::Read)], None);
         while children.next().is_some() {}
         if has_ended(channel) {
@@ -192,6 +192,6 @@ fn outcome_of(status: WaitStatus) -> Option<Outcome> {
 }
 
 /// If the server is gone, this fails, and the next check finds it out.
-fn tell(channel: BorrowedFd<'_>, news: News) {
-    let _ = news.tell(channel, &[]);
+fn send_report(channel: BorrowedFd<'_>, report: Report) {
+    let _ = report.send(channel, &[]);
 }

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-/// Devices of the host that are harmless whoever uses them.
+/// Devices of the host that are harmless in the hands of any client.
 const HARMLESS: [&str; 6] = ["full", "null", "ptmx", "random", "urandom", "zero"];
 /// Links, as on Linux.
 const LINKS: [(&str, &str); 4] = [
@@ -110,11 +110,11 @@ impl Server {
     /// Records the terminals among the descriptors that an instance begins with.
     pub(crate) fn note_first_terminals(&self) {
         for number in 0..3 {
-            let shown = format!("/proc/self/fd/{number}");
-            if let (Ok(name), Ok(shown)) =
-                (rustix::fs::readlink(shown.as_str(), Vec::new()), CString::new(shown))
+            let host_path = format!("/proc/self/fd/{number}");
+            if let (Ok(name), Ok(host_path)) =
+                (rustix::fs::readlink(host_path.as_str(), Vec::new()), CString::new(host_path))
             {
-                self.note_terminal_named(&name, &shown);
+                self.note_terminal_named(&name, &host_path);
             }
         }
     }

@@ -133,8 +133,8 @@ impl Server {
             ["root"] => Ok(Link::Text(b"/".to_vec())),
             ["exe"] => Ok(Link::Text(self.executable(process)?)),
             ["cwd"] => {
-                let shown = read_link(&format!("/proc/{process}/cwd"))?;
-                self.mounts.to_virtual(&shown).map(Link::Text).ok_or(NOT_FOUND)
+                let host_path = read_link(&format!("/proc/{process}/cwd"))?;
+                self.mounts.to_virtual(&host_path).map(Link::Text).ok_or(NOT_FOUND)
             }
             ["fd", number] => {
                 let number: i32 = number.parse().map_err(|_| NOT_FOUND)?;

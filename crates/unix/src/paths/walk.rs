@@ -11,7 +11,7 @@
 use crate::clients::client::{Client, PATH_BYTES_MAX, descriptor_in};
 use crate::errors::{NOT_A_DIRECTORY, NOT_FOUND, THROUGH_LINK, host};
 use crate::server::Server;
-use crate::state::filesystems::{Permitted, permitted};
+use crate::state::filesystems::{FileSystemAccess, permitted};
 use crate::state::mounts::{self, Source};
 use kyocho_sys::error::Errno;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, openat2};
@@ -57,7 +57,7 @@ pub(crate) enum Link {
 
 /// What happens to a link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Last {
+pub(crate) enum FinalLink {
     Follow,
     Stay,
 }
@@ -120,16 +120,16 @@ impl Server {
         client: &Client<'_>,
         base: &[u8],
         path: &[u8],
-        last: Last,
+        last: FinalLink,
     ) -> Result<Node, Errno> {
         if path.is_empty() {
             return Err(NOT_FOUND);
         }
         let mut walk = Walk::new(base, path);
-        let last = if walk.wants_directory { Last::Follow } else { last };
+        let last = if walk.wants_directory { FinalLink::Follow } else { last };
         let node = loop {
             let arrived = match self.straight(client, &walk) {
-                Ok(node) if node.kind == FileType::Symlink && last == Last::Follow => {
+                Ok(node) if node.kind == FileType::Symlink && last == FinalLink::Follow => {
                     walk.at = mounts::parent(&node.path).to_vec();
                     walk.rest.clear();
                     self.follow(client, &mut walk, node)?
@@ -162,7 +162,7 @@ impl Server {
         &self,
         client: &Client<'_>,
         walk: &mut Walk,
-        last: Last,
+        last: FinalLink,
     ) -> Result<Option<Node>, Errno> {
         let mut here = None;
         while let Some(part) = walk.rest.pop_front() {
@@ -176,8 +176,8 @@ impl Server {
             }
             let next = mounts::child(&walk.at, &part);
             let node = self.node(client, &next)?;
-            let follow =
-                node.kind == FileType::Symlink && (last == Last::Follow || !walk.rest.is_empty());
+            let follow = node.kind == FileType::Symlink
+                && (last == FinalLink::Follow || !walk.rest.is_empty());
             if follow {
                 return self.follow(client, walk, node);
             }
@@ -240,7 +240,7 @@ impl Server {
             Some(slash) => (&trimmed[..=slash], &trimmed[slash + 1..]),
             None => (&b"."[..], trimmed),
         };
-        let directory = self.walk(client, base, above, Last::Follow)?;
+        let directory = self.walk(client, base, above, FinalLink::Follow)?;
         if directory.kind != FileType::Directory {
             return Err(NOT_A_DIRECTORY);
         }
@@ -259,7 +259,7 @@ impl Server {
                 let file = beneath(root, rest)?;
                 let status = rustix::fs::fstat(&file).map_err(host)?;
                 let kind = FileType::from_raw_mode(status.st_mode);
-                let writable = mount.writable && permitted(&file)? == Permitted::All;
+                let writable = mount.writable && permitted(&file)? == FileSystemAccess::All;
                 let (path, link) = (path.to_vec(), Link::Host);
                 Ok(Node { file, kind, path, writable, origin: Origin::Path, link })
             }
@@ -273,11 +273,11 @@ impl Server {
     pub(crate) fn node_of(&self, client: &Client<'_>, file: OwnedFd) -> Result<Node, Errno> {
         let status = rustix::fs::fstat(&file).map_err(host)?;
         let kind = FileType::from_raw_mode(status.st_mode);
-        let shown = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let text = rustix::fs::readlink(shown.as_str(), Vec::new()).map_err(host)?;
+        let host_path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let text = rustix::fs::readlink(host_path.as_str(), Vec::new()).map_err(host)?;
         let modes = rustix::fs::fcntl_getfl(&file).map_err(host)?;
         let (flags, link) = (OFlags::PATH | OFlags::CLOEXEC, Link::Host);
-        let file = rustix::fs::open(shown.as_str(), flags, Mode::empty()).map_err(host)?;
+        let file = rustix::fs::open(host_path.as_str(), flags, Mode::empty()).map_err(host)?;
         // Another file may be at this path inside: one that is mounted there, or was made since.
         let named = self.mounts.to_virtual(text.as_bytes());
         let named = named.and_then(|path| self.node(client, &path).ok());
@@ -327,7 +327,7 @@ impl Node {
 
     /// A path by which this server reaches the node even if its name has changed. For a link it is
     /// the link's own node.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn descriptor_path(&self) -> String {
         format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }
 

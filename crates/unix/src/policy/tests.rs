@@ -125,13 +125,13 @@ fn a_new_process_reaches_its_server_and_the_launcher_before_it_has_a_library() {
         }
     }
     // A socket under the channel's number cannot send to an address.
-    let to_somebody = [channel, 8, 0, 0, 0x20_0000, 16];
+    let to_address = [channel, 8, 0, 0, 0x20_0000, 16];
     let number = libc::SYS_sendto as u32;
     let of_freebsd = program(Calls::Served, ALL, Personality::FreeBsd);
-    let verdict = run_at(&of_freebsd, 1 << 46, number, 0xc000_003e, &to_somebody);
+    let verdict = run_at(&of_freebsd, 1 << 46, number, 0xc000_003e, &to_address);
     assert_eq!(verdict, libc::SECCOMP_RET_TRAP);
-    let shown = program(Calls::All, ALL, Personality::Linux);
-    let verdict = run_at(&shown, 1 << 46, number, 0xc000_003e, &to_somebody);
+    let all_calls = program(Calls::All, ALL, Personality::Linux);
+    let verdict = run_at(&all_calls, 1 << 46, number, 0xc000_003e, &to_address);
     assert_eq!(verdict, libc::SECCOMP_RET_USER_NOTIF);
 }
 

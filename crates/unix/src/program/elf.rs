@@ -53,7 +53,7 @@ pub(crate) struct Segment {
 
 /// Why a file is not a program for this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum ImageError {
     /// It does not begin as ELF.
     NoElf,
     /// It is for another instruction set.
@@ -66,7 +66,7 @@ pub(crate) enum Unfit {
     Broken,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for ImageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoElf => "neither an ELF program nor a script",
@@ -82,17 +82,18 @@ impl fmt::Display for Unfit {
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
-    fn take<const N: usize>(&self, at: usize) -> Result<[u8; N], Unfit> {
-        let bytes = at.checked_add(N).and_then(|end| self.0.get(at..end)).ok_or(Unfit::Broken)?;
-        bytes.try_into().map_err(|_| Unfit::Broken)
+    fn take<const N: usize>(&self, at: usize) -> Result<[u8; N], ImageError> {
+        let bytes =
+            at.checked_add(N).and_then(|end| self.0.get(at..end)).ok_or(ImageError::Broken)?;
+        bytes.try_into().map_err(|_| ImageError::Broken)
     }
-    fn half(&self, at: usize) -> Result<u16, Unfit> {
+    fn half(&self, at: usize) -> Result<u16, ImageError> {
         self.take(at).map(u16::from_le_bytes)
     }
-    fn word(&self, at: usize) -> Result<u32, Unfit> {
+    fn word(&self, at: usize) -> Result<u32, ImageError> {
         self.take(at).map(u32::from_le_bytes)
     }
-    fn long(&self, at: usize) -> Result<u64, Unfit> {
+    fn long(&self, at: usize) -> Result<u64, ImageError> {
         self.take(at).map(u64::from_le_bytes)
     }
 }
@@ -102,25 +103,25 @@ impl Elf {
     ///
     /// # Errors
     /// Why it is not a program for this server.
-    pub(crate) fn read(start: &[u8], file_bytes: u64) -> Result<Self, Unfit> {
+    pub(crate) fn read(start: &[u8], file_bytes: u64) -> Result<Self, ImageError> {
         let fields = Fields(start);
         if !start.starts_with(b"\x7fELF") {
-            return Err(Unfit::NoElf);
+            return Err(ImageError::NoElf);
         }
         let (class, order, machine) =
             (fields.take::<1>(4)?, fields.take::<1>(5)?, fields.half(18)?);
         if class != [2] || order != [1] || machine != libc::EM_X86_64 {
-            return Err(Unfit::Foreign);
+            return Err(ImageError::Foreign);
         }
         let position = match fields.half(16)? {
             libc::ET_EXEC => Position::Fixed,
             libc::ET_DYN => Position::Anywhere,
-            _ => return Err(Unfit::Broken),
+            _ => return Err(ImageError::Broken),
         };
-        let table = usize::try_from(fields.long(32)?).map_err(|_| Unfit::Broken)?;
+        let table = usize::try_from(fields.long(32)?).map_err(|_| ImageError::Broken)?;
         let count = fields.half(56)?;
         if usize::from(fields.half(54)?) != SEGMENT_BYTES {
-            return Err(Unfit::Broken);
+            return Err(ImageError::Broken);
         }
         let [system] = fields.take::<1>(7)?;
         let mut elf = Self {
@@ -137,7 +138,7 @@ impl Elf {
             interpreter: None,
         };
         for index in 0..usize::from(count) {
-            let at = table.checked_add(index * SEGMENT_BYTES).ok_or(Unfit::Broken)?;
+            let at = table.checked_add(index * SEGMENT_BYTES).ok_or(ImageError::Broken)?;
             elf.header(&fields, at, file_bytes)?;
         }
         elf.check()?;
@@ -147,16 +148,21 @@ impl Elf {
 
     /// # Errors
     /// It makes the calls of another system.
-    pub(crate) fn must_be_for(&self, personality: Personality) -> Result<(), Unfit> {
+    pub(crate) fn must_be_for(&self, personality: Personality) -> Result<(), ImageError> {
         match personality {
             _ if personality == self.personality => Ok(()),
-            Personality::Linux => Err(Unfit::FreeBsd),
-            Personality::FreeBsd => Err(Unfit::NotFreeBsd),
+            Personality::Linux => Err(ImageError::FreeBsd),
+            Personality::FreeBsd => Err(ImageError::NotFreeBsd),
         }
     }
 
     /// Adds the program header at `at`.
-    fn header(&mut self, fields: &Fields<'_>, at: usize, file_bytes: u64) -> Result<(), Unfit> {
+    fn header(
+        &mut self,
+        fields: &Fields<'_>,
+        at: usize,
+        file_bytes: u64,
+    ) -> Result<(), ImageError> {
         let segment = Segment {
             flags: fields.word(at + 4)?,
             offset: fields.long(at + 8)?,
@@ -164,7 +170,7 @@ impl Elf {
             in_file: fields.long(at + 32)?,
             in_memory: fields.long(at + 40)?,
         };
-        let end_in_file = segment.offset.checked_add(segment.in_file).ok_or(Unfit::Broken)?;
+        let end_in_file = segment.offset.checked_add(segment.in_file).ok_or(ImageError::Broken)?;
         match fields.word(at)? {
             libc::PT_LOAD if segment.in_memory > 0 => {
                 let fits = segment.in_file <= segment.in_memory
@@ -173,14 +179,14 @@ impl Elf {
                     && segment.in_memory < ADDRESS_END
                     && segment.address < ADDRESS_END - segment.in_memory;
                 if !fits {
-                    return Err(Unfit::Broken);
+                    return Err(ImageError::Broken);
                 }
                 self.segments.push(segment);
             }
             libc::PT_INTERP => {
                 let within = (2..=libc::PATH_MAX as u64).contains(&segment.in_file);
                 if !within || end_in_file > file_bytes {
-                    return Err(Unfit::Broken);
+                    return Err(ImageError::Broken);
                 }
                 self.interpreter = Some((segment.offset, segment.in_file as usize));
             }
@@ -189,15 +195,15 @@ impl Elf {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Unfit> {
-        let first = self.segments.first().ok_or(Unfit::Broken)?;
+    fn check(&self) -> Result<(), ImageError> {
+        let first = self.segments.first().ok_or(ImageError::Broken)?;
         let rising = self
             .segments
             .windows(2)
             .all(|pair| pair[0].address + pair[0].in_memory <= pair[1].address);
         let low = self.position == Position::Fixed && first.address < u64::from(GUARD);
         if !rising || low || self.entry >= ADDRESS_END {
-            return Err(Unfit::Broken);
+            return Err(ImageError::Broken);
         }
         Ok(())
     }

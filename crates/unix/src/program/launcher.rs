@@ -201,7 +201,7 @@ mod tests {
         let bytes = file.len() as u64;
         assert_eq!(
             crate::program::elf::Elf::read(&file, bytes),
-            Err(crate::program::elf::Unfit::Broken)
+            Err(crate::program::elf::ImageError::Broken)
         );
     }
 

@@ -1,6 +1,6 @@
 //! Programs that processes are about to enter, and threads that are diverted to the launcher.
 
-use crate::program::elf::{Elf, Unfit};
+use crate::program::elf::{Elf, ImageError};
 use crate::program::running::Mark;
 use core::fmt;
 use kyocho_sys::error::Errno;
@@ -22,7 +22,7 @@ pub(crate) struct Program {
 
 /// A program, and the words that replace the first argument if it is the interpreter of a script.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundProgram {
     pub(crate) program: Program,
     pub(crate) prefix: Vec<Vec<u8>>,
 }
@@ -32,12 +32,12 @@ pub(crate) struct Found {
 pub(crate) struct Diverted {
     /// The registers that it gets back.
     pub(crate) registers: Registers,
-    pub(crate) then: Then,
+    pub(crate) then: Completion,
 }
 
 /// How a diverted call ends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Then {
+pub(crate) enum Completion {
     /// With the result of the call that the launcher made.
     Answer,
     /// With the number of a descriptor, or an error, that is at this address.
@@ -54,7 +54,7 @@ pub(crate) enum Then {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Refusal {
     Host(Errno),
-    Unfit(Unfit),
+    ImageError(ImageError),
 }
 
 impl From<Errno> for Refusal {
@@ -67,7 +67,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(errno) => errno.fmt(f),
-            Self::Unfit(unfit) => unfit.fmt(f),
+            Self::ImageError(unfit) => unfit.fmt(f),
         }
     }
 }
@@ -77,7 +77,7 @@ impl Refusal {
     pub(crate) fn errno(self) -> Errno {
         match self {
             Self::Host(errno) => errno,
-            Self::Unfit(_) => Errno::new(libc::ENOEXEC),
+            Self::ImageError(_) => Errno::new(libc::ENOEXEC),
         }
     }
 }

@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn a_mark_is_known_by_its_name() {
         let mark = Mark::new().unwrap();
-        let shown = format!("/proc/self/fd/{}", mark.as_fd().as_raw_fd());
-        let text = rustix::fs::readlink(shown.as_str(), Vec::new()).unwrap();
+        let host_path = format!("/proc/self/fd/{}", mark.as_fd().as_raw_fd());
+        let text = rustix::fs::readlink(host_path.as_str(), Vec::new()).unwrap();
         assert!(is_mark(text.as_bytes()) && !is_mark(b"/memfd:program"));
     }
 }

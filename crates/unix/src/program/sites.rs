@@ -48,12 +48,12 @@ struct Pattern {
     /// The bytes after them. At least one.
     after: &'static [u8],
     entry: fn(&Launcher) -> usize,
-    of: Of,
+    scope: SearchScope,
 }
 
 /// Where a pattern is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum SearchScope {
     /// Everywhere: its entry calls the host.
     Asked,
     /// Where calls need not be shown: its entry does not call the host.
@@ -74,23 +74,23 @@ const fn numbered(number: u8) -> [u8; REPLACED] {
 
 const RETURN: &[u8] = &[0xc3];
 
-const fn whole(number: u8, entry: fn(&Launcher) -> usize, of: Of) -> Pattern {
-    Pattern { before: &[], replaced: numbered(number), after: RETURN, entry, of }
+const fn whole(number: u8, entry: fn(&Launcher) -> usize, scope: SearchScope) -> Pattern {
+    Pattern { before: &[], replaced: numbered(number), after: RETURN, entry, scope }
 }
 
 const PATTERNS: &[Pattern] = &[
-    whole(39, |launcher| launcher.process, Of::Answered),
-    whole(102, |launcher| launcher.user, Of::Owner),
-    whole(107, |launcher| launcher.effective_user, Of::Owner),
-    whole(104, |launcher| launcher.group, Of::Owner),
-    whole(108, |launcher| launcher.effective_group, Of::Owner),
+    whole(39, |launcher| launcher.process, SearchScope::Answered),
+    whole(102, |launcher| launcher.user, SearchScope::Owner),
+    whole(107, |launcher| launcher.effective_user, SearchScope::Owner),
+    whole(104, |launcher| launcher.group, SearchScope::Owner),
+    whole(108, |launcher| launcher.effective_group, SearchScope::Owner),
     // `syscall`: mov r9, [rsp + 8]; syscall; cmp rax, -4095; jae.
     Pattern {
         before: &[0x4d, 0x89, 0xc8],
         replaced: [0x4c, 0x8b, 0x4c, 0x24, 0x08, SYSCALL[0], SYSCALL[1]],
         after: &[0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff, 0x73],
         entry: |launcher| launcher.any,
-        of: Of::Answered,
+        scope: SearchScope::Answered,
     },
     // `vfork`, which keeps its return address in a register: pop rdi; ...; push rdi.
     Pattern {
@@ -98,7 +98,7 @@ const PATTERNS: &[Pattern] = &[
         replaced: numbered(58),
         after: &[0x57],
         entry: |launcher| launcher.vfork,
-        of: Of::Asked,
+        scope: SearchScope::Asked,
     },
     // `clone`: mov r10, [rsp + 8]; ...; test rax, rax; jl; jz.
     Pattern {
@@ -106,7 +106,7 @@ const PATTERNS: &[Pattern] = &[
         replaced: numbered(56),
         after: &[0x48, 0x85, 0xc0, 0x7c],
         entry: |launcher| launcher.clone,
-        of: Of::Asked,
+        scope: SearchScope::Asked,
     },
     // `fstat` up to version 2.38. It is `newfstatat` with an empty path, which a filter cannot
     // recognise: mov r10d, ecx; ...; cmp eax, -4096; ja.
@@ -115,7 +115,7 @@ const PATTERNS: &[Pattern] = &[
         replaced: [0xb8, 0x06, 0x01, 0, 0, SYSCALL[0], SYSCALL[1]],
         after: &[0x3d, 0x00, 0xf0, 0xff, 0xff, 0x77],
         entry: |launcher| launcher.stat,
-        of: Of::Asked,
+        scope: SearchScope::Asked,
     },
     // `mmap`: test r9d, 4095; jne; ...; cmp rax, -4096; ja.
     Pattern {
@@ -123,7 +123,7 @@ const PATTERNS: &[Pattern] = &[
         replaced: numbered(9),
         after: &[0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff, 0x77],
         entry: |launcher| launcher.map,
-        of: Of::Mapped,
+        scope: SearchScope::Mapped,
     },
 ];
 
@@ -151,12 +151,12 @@ impl Pattern {
 }
 
 /// The sites in `text`, which begins at `offset` of its file.
-fn find(text: &[u8], offset: u64, looked_for: &[Of]) -> Vec<Site> {
+fn find(text: &[u8], offset: u64, looked_for: &[SearchScope]) -> Vec<Site> {
     let calls = memchr::memmem::find_iter(text, &SYSCALL);
     let site = |call| {
         let pattern = PATTERNS
             .iter()
-            .find(|pattern| looked_for.contains(&pattern.of) && pattern.is_at(text, call))?;
+            .find(|pattern| looked_for.contains(&pattern.scope) && pattern.is_at(text, call))?;
         Some(pattern.site(offset + (call + SYSCALL.len() - REPLACED) as u64))
     };
     calls.filter_map(site).take(SITES_MAX).collect()
@@ -166,7 +166,7 @@ fn find(text: &[u8], offset: u64, looked_for: &[Of]) -> Vec<Site> {
 fn find_in_file(
     file: &OwnedFd,
     segment: &Segment,
-    looked_for: &[Of],
+    looked_for: &[SearchScope],
     sites: &mut Vec<Site>,
 ) -> Result<(), Errno> {
     let mut text = vec![0; PART_BYTES + PATTERN_BYTES_MAX];
@@ -204,21 +204,21 @@ fn identity(status: &Stat) -> Identity {
 #[derive(Debug)]
 pub(crate) struct Sites {
     /// What is searched for in the C library, and in files that the launcher maps.
-    library: Vec<Of>,
-    mapped: Vec<Of>,
+    library: Vec<SearchScope>,
+    mapped: Vec<SearchScope>,
     known: Mutex<HashMap<Identity, Arc<[Site]>>>,
 }
 
 impl Sites {
-    /// With `shown`, only sites whose entries call the host. Without the entries that know the
+    /// With `traced`, only sites whose entries call the host. Without the entries that know the
     /// user, if the user can change.
-    pub(crate) fn new(shown: bool) -> Self {
-        let library = match (shown, launcher::owner()) {
-            (true, _) => vec![Of::Asked],
-            (false, None) => vec![Of::Asked, Of::Answered],
-            (false, Some(_)) => vec![Of::Asked, Of::Answered, Of::Owner],
+    pub(crate) fn new(traced: bool) -> Self {
+        let library = match (traced, launcher::owner()) {
+            (true, _) => vec![SearchScope::Asked],
+            (false, None) => vec![SearchScope::Asked, SearchScope::Answered],
+            (false, Some(_)) => vec![SearchScope::Asked, SearchScope::Answered, SearchScope::Owner],
         };
-        let mapped = [library.as_slice(), &[Of::Mapped]].concat();
+        let mapped = [library.as_slice(), &[SearchScope::Mapped]].concat();
         Self { library, mapped, known: Mutex::default() }
     }
 
@@ -246,7 +246,7 @@ impl Sites {
         &self,
         file: &OwnedFd,
         status: &Stat,
-        looked_for: &[Of],
+        looked_for: &[SearchScope],
         elf: impl FnOnce() -> Result<Option<Elf>, Errno>,
     ) -> Result<Arc<[Site]>, Errno> {
         let identity = identity(status);

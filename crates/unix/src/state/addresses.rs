@@ -21,7 +21,7 @@ use std::os::fd::OwnedFd;
 pub(crate) const ADDRESS_BYTES_MAX: usize = 128;
 /// Most directories that are kept open for the sockets in them. Sockets in other directories are
 /// shown with the host's address.
-pub(crate) const HOMES_MAX: usize = 256;
+pub(crate) const SOCKET_DIRECTORIES_MAX: usize = 256;
 const KEY_BYTES: usize = 8;
 pub(crate) const IN_DESCRIPTOR: &[u8] = b"/proc/self/fd/";
 
@@ -94,11 +94,11 @@ fn netlink(bytes: &[u8]) -> Result<Address, Errno> {
 pub(crate) struct Names {
     key: [u8; KEY_BYTES],
     /// Directories with sockets, by the numbers of their descriptors.
-    pub(crate) homes: HashMap<i32, Home>,
+    pub(crate) directories: HashMap<i32, SocketDirectory>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct SocketDirectory {
     /// Kept open, so that its number and its identity remain its own.
     pub(crate) _kept: OwnedFd,
     /// Device and inode.
@@ -108,7 +108,7 @@ pub(crate) struct Home {
 
 impl Names {
     pub(crate) fn new() -> Self {
-        Self { key: random_digits(), homes: HashMap::new() }
+        Self { key: random_digits(), directories: HashMap::new() }
     }
 
     /// The abstract name that the host stores. A name that came in a message has the key already,
@@ -129,7 +129,7 @@ impl Names {
         let rest = path.strip_prefix(IN_DESCRIPTOR)?;
         let slash = rest.iter().position(|byte| *byte == b'/')?;
         let number = str::from_utf8(&rest[..slash]).ok()?.parse().ok()?;
-        Some(crate::state::mounts::child(&self.homes.get(&number)?.path, &rest[slash + 1..]))
+        Some(crate::state::mounts::child(&self.directories.get(&number)?.path, &rest[slash + 1..]))
     }
 
     /// The address that a client sees for `address`; `None` if that is the host's.

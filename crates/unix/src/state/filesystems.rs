@@ -41,7 +41,7 @@ const OF_KERNEL: [u32; 17] = [
 
 /// What is permitted on a file's file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Permitted {
+pub(crate) enum FileSystemAccess {
     /// Whatever its mount permits.
     All,
     Reading,
@@ -49,12 +49,12 @@ pub(crate) enum Permitted {
 
 /// # Errors
 /// `NOENT`: it is the host's `/proc`, where instances find nothing.
-pub(crate) fn permitted(file: &OwnedFd) -> Result<Permitted, Errno> {
+pub(crate) fn permitted(file: &OwnedFd) -> Result<FileSystemAccess, Errno> {
     // The low half is the number; some architectures extend its sign above it.
     match rustix::fs::fstatfs(file).map_err(host)?.f_type as u32 {
         PROCESSES => Err(NOT_FOUND),
-        kind if OF_KERNEL.contains(&kind) => Ok(Permitted::Reading),
-        _ => Ok(Permitted::All),
+        kind if OF_KERNEL.contains(&kind) => Ok(FileSystemAccess::Reading),
+        _ => Ok(FileSystemAccess::All),
     }
 }
 
@@ -71,11 +71,11 @@ pub(crate) fn open_directory(path: &Path) -> Result<(OwnedFd, Vec<u8>), StartErr
 
 #[cfg(test)]
 mod tests {
-    use super::{Permitted, permitted};
+    use super::{FileSystemAccess, permitted};
     use crate::errors::NOT_FOUND;
     use std::os::fd::OwnedFd;
 
-    fn of(path: &str) -> Option<Result<Permitted, kyocho_sys::error::Errno>> {
+    fn of(path: &str) -> Option<Result<FileSystemAccess, kyocho_sys::error::Errno>> {
         Some(permitted(&OwnedFd::from(std::fs::File::open(path).ok()?)))
     }
 
@@ -83,7 +83,7 @@ mod tests {
     fn file_systems_of_the_kernel_are_known() {
         assert_eq!(of("/proc/self/status"), Some(Err(NOT_FOUND)));
         assert_eq!(of("/proc"), Some(Err(NOT_FOUND)));
-        assert_eq!(of("/"), Some(Ok(Permitted::All)));
+        assert_eq!(of("/"), Some(Ok(FileSystemAccess::All)));
         let system = std::fs::read_to_string("/proc/self/mounts").unwrap();
         for (place, kind) in system.lines().filter_map(|line| {
             let mut words = line.split(' ').skip(1);
@@ -101,7 +101,7 @@ mod tests {
             ];
             // A place that this user may not open, or that another mount hides, shows nothing.
             if let (true, Some(found)) = (kernel.contains(&kind), of(place)) {
-                assert_eq!(found, Ok(Permitted::Reading), "{place} is {kind}");
+                assert_eq!(found, Ok(FileSystemAccess::Reading), "{place} is {kind}");
             }
         }
     }

@@ -15,7 +15,7 @@ use std::sync::PoisonError;
 /// Longest name of a memory file, as on Linux.
 pub(crate) const NAME_BYTES_MAX: usize = 249;
 /// The host shows this before the name.
-const SHOWN: &[u8] = b"memfd:";
+const PREFIX: &[u8] = b"memfd:";
 
 /// Where memory files are made.
 #[derive(Debug)]
@@ -40,13 +40,13 @@ impl MemoryFiles {
     /// `NOSPC`: the file system has as many files as it may. `NOSYS`: there is no file system.
     pub(crate) fn make(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
         let Self::In(root, naming) = self else { return Err(Errno::NOSYS) };
-        let mut shown = SHOWN.to_vec();
-        shown.extend(name.iter().map(|byte| if *byte == b'/' { b'_' } else { *byte }));
+        let mut stored = PREFIX.to_vec();
+        stored.extend(name.iter().map(|byte| if *byte == b'/' { b'_' } else { *byte }));
         let _alone = naming.lock().unwrap_or_else(PoisonError::into_inner);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RWXU | Mode::RWXG | Mode::RWXO;
-        let file = rustix::fs::openat(root, shown.as_slice(), flags, mode).map_err(host)?;
-        rustix::fs::unlinkat(root, shown.as_slice(), AtFlags::empty()).map_err(host)?;
+        let file = rustix::fs::openat(root, stored.as_slice(), flags, mode).map_err(host)?;
+        rustix::fs::unlinkat(root, stored.as_slice(), AtFlags::empty()).map_err(host)?;
         Ok(file)
     }
 }

@@ -5,8 +5,8 @@
 //!
 //! **Invariant:** a segment is marked for removal as soon as it is made, and exists as long as the
 //! server has it mapped. So it goes with the server, however that ends. Semaphores and queues
-//! cannot be marked: their numbers are written to [`Left`], from which the last process of the
-//! instance removes them.
+//! cannot be marked: their numbers are written to [`PersistentObjects`], from which the last
+//! process of the instance removes them.
 
 use kyocho_microprocess::sync::{Mutex, MutexGuard};
 use kyocho_sys::error::Errno;
@@ -23,11 +23,11 @@ const RECORD_BYTES: usize = 8;
 /// The numbers of the objects that would outlive an instance. Front, server and warden share this
 /// memory.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct PersistentObjects {
     memory: OwnedFd,
 }
 
-impl Left {
+impl PersistentObjects {
     /// # Errors
     /// No descriptor, no memory.
     pub(crate) fn new() -> rustix::io::Result<Self> {
@@ -89,10 +89,10 @@ struct Object {
 /// The objects of an instance.
 #[derive(Debug)]
 pub(crate) struct Objects {
-    left: Arc<Left>,
+    left: Arc<PersistentObjects>,
     /// Most bytes of all segments together.
     segments_max_bytes: Option<u64>,
-    /// By their places in [`Left`].
+    /// By their places in [`PersistentObjects`].
     table: Mutex<HashMap<usize, Object>>,
 }
 
@@ -124,7 +124,7 @@ const CREATOR: usize = core::mem::offset_of!(libc::shmid_ds, shm_cpid);
 const MAPPINGS: usize = core::mem::offset_of!(libc::shmid_ds, shm_nattch);
 
 impl Objects {
-    pub(crate) fn new(left: Arc<Left>, segments_max_bytes: Option<u64>) -> Self {
+    pub(crate) fn new(left: Arc<PersistentObjects>, segments_max_bytes: Option<u64>) -> Self {
         Self { left, segments_max_bytes, table: Mutex::new(HashMap::new()) }
     }
 

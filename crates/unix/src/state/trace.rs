@@ -9,14 +9,14 @@ use std::sync::{Mutex, PoisonError};
 
 /// What answered a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum By {
+pub(crate) enum AnsweredBy {
     Local,
     Server,
     /// The FreeBSD personality, by calls of the host that are shown after it.
     FreeBsd,
 }
 
-impl By {
+impl AnsweredBy {
     fn mark(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -34,18 +34,18 @@ impl By {
 /// The counts so far.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    counts: Mutex<BTreeMap<(By, u32), u64>>,
+    counts: Mutex<BTreeMap<(AnsweredBy, u32), u64>>,
 }
 
 impl Trace {
     /// Shows a call of a FreeBSD program.
     pub(crate) fn show_freebsd(&self, thread: u32, number: u32, words: &[u64]) {
         let words: Vec<String> = words.iter().map(|word| format!("{word:#x}")).collect();
-        self.line(thread, By::FreeBsd, number, &format!("({})", words.join(", ")));
+        self.line(thread, AnsweredBy::FreeBsd, number, &format!("({})", words.join(", ")));
     }
 
     /// Counts a call, and shows it. `rest` follows its name.
-    pub(crate) fn line(&self, thread: u32, by: By, number: u32, rest: &str) {
+    pub(crate) fn line(&self, thread: u32, by: AnsweredBy, number: u32, rest: &str) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry((by, number)).or_default() += 1;
         let name = names::of(by.personality(), number);

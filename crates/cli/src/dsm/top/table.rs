@@ -1,12 +1,12 @@
 //! The table of `kyocho dsm top`: the pure part.
 
-use kyocho_dsm::counters::Counted;
+use kyocho_dsm::counters::NodeCounters;
 use kyocho_sys::prim::clock::Instant;
 use std::collections::BTreeMap;
 
 /// The counters of the nodes of this host, and when they were read.
-pub(super) struct Look {
-    pub(super) nodes: Vec<Counted>,
+pub(super) struct Sample {
+    pub(super) nodes: Vec<NodeCounters>,
     pub(super) at: Instant,
 }
 
@@ -61,7 +61,7 @@ pub(super) const fn units(is_rate: bool) -> &'static str {
 /// A line of titles, and one line for each node with its figures. With an earlier look `before`,
 /// the figures are rates since then. Columns are left out until lines have at most `columns_max`
 /// columns, or only names and waits are left.
-pub(super) fn lines(now: &Look, before: Option<&Look>, columns_max: usize) -> Vec<String> {
+pub(super) fn lines(now: &Sample, before: Option<&Sample>, columns_max: usize) -> Vec<String> {
     if now.nodes.is_empty() {
         return vec!["no nodes run here; start some by `kyocho dsm run -n N PROGRAM`".to_owned()];
     }
@@ -70,35 +70,35 @@ pub(super) fn lines(now: &Look, before: Option<&Look>, columns_max: usize) -> Ve
         .map(|at| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
         .map(|widest| widest.max(CELL_COLUMNS_MIN))
         .collect();
-    let shown = shown(&widths, columns_max);
-    cells.iter().map(|row| line(row, &widths, &shown)).collect()
+    let visible = visible(&widths, columns_max);
+    cells.iter().map(|row| line(row, &widths, &visible)).collect()
 }
 
 /// The columns to show: run and node, some of [`COLUMNS`], and the waits.
-fn shown(widths: &[usize], columns_max: usize) -> Vec<usize> {
-    let mut shown: Vec<usize> = (0..widths.len()).collect();
-    let width = |shown: &[usize]| shown.iter().map(|&at| widths[at] + 1).sum::<usize>();
-    while width(&shown) > columns_max {
-        let figures = shown.iter().filter_map(|&at| Some((COLUMNS.get(at.checked_sub(2)?)?, at)));
+fn visible(widths: &[usize], columns_max: usize) -> Vec<usize> {
+    let mut visible: Vec<usize> = (0..widths.len()).collect();
+    let width = |visible: &[usize]| visible.iter().map(|&at| widths[at] + 1).sum::<usize>();
+    while width(&visible) > columns_max {
+        let figures = visible.iter().filter_map(|&at| Some((COLUMNS.get(at.checked_sub(2)?)?, at)));
         let Some((_, least)) = figures.min_by_key(|(column, _)| column.rank) else { break };
-        shown.retain(|&at| at != least);
+        visible.retain(|&at| at != least);
     }
-    shown
+    visible
 }
 
 /// Formats a row: names to the left, figures to the right.
-fn line(row: &[String], widths: &[usize], shown: &[usize]) -> String {
+fn line(row: &[String], widths: &[usize], visible: &[usize]) -> String {
     let cell = |&at: &usize| match at {
         0 => format!("{:<width$}", row[at], width = widths[at]),
         at if at + 1 == row.len() => format!(" {}", row[at]),
         at => format!("{:>width$}", row[at], width = widths[at]),
     };
-    let text = shown.iter().map(cell).collect::<Vec<_>>().join(" ");
+    let text = visible.iter().map(cell).collect::<Vec<_>>().join(" ");
     text.trim_end().to_owned()
 }
 
 /// The titles, then a row for each node: its run, its rank, its figures, what it waits for.
-fn cells(now: &Look, before: Option<&Look>) -> Vec<Vec<String>> {
+fn cells(now: &Sample, before: Option<&Sample>) -> Vec<Vec<String>> {
     let seconds = before.map_or(0.0, |before| (now.at - before.at).as_secs_f64());
     let earlier: BTreeMap<_, _> = before
         .into_iter()
@@ -147,15 +147,15 @@ fn short(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, Look, lines, short};
+    use super::{COLUMNS, Sample, lines, short};
     use core::time::Duration;
-    use kyocho_dsm::counters::Counted;
+    use kyocho_dsm::counters::NodeCounters;
     use kyocho_sys::prim::clock::Instant;
 
     /// Two nodes of one run.
-    fn look(at: Instant, figures: &[(&str, u64)]) -> Look {
+    fn look(at: Instant, figures: &[(&str, u64)]) -> Sample {
         let figures = figures.iter().map(|&(name, figure)| (name.to_owned(), figure)).collect();
-        let first = Counted {
+        let first = NodeCounters {
             run: "here-1".to_owned(),
             rank: 2,
             nodes: 3,
@@ -163,8 +163,8 @@ mod tests {
             waits_for: Some("lock 3".to_owned()),
             figures,
         };
-        let second = Counted { rank: 11, waits_for: None, ..first.clone() };
-        Look { nodes: vec![first, second], at }
+        let second = NodeCounters { rank: 11, waits_for: None, ..first.clone() };
+        Sample { nodes: vec![first, second], at }
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         let begun = Instant::now();
         let figures = |bytes, ns| [("pages", 9), ("bytes_sent", bytes), ("locking_ns", ns)];
         let first = look(begun, &figures(500, 1_500_000_000));
-        let row = |now: &Look, before: Option<&Look>| -> Vec<String> {
+        let row = |now: &Sample, before: Option<&Sample>| -> Vec<String> {
             let line = lines(now, before, usize::MAX).swap_remove(1);
             line.split_whitespace().map(str::to_owned).collect()
         };
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_says_what_to_do() {
-        let none = Look { nodes: Vec::new(), at: Instant::now() };
+        let none = Sample { nodes: Vec::new(), at: Instant::now() };
         let lines = lines(&none, None, 80);
         assert!(lines.len() == 1 && lines[0].contains("kyocho dsm run") && lines[0].len() <= 80);
     }

@@ -119,9 +119,9 @@ fn an_order_is_for_the_microprocess_of_the_question() {
 #[test]
 fn everything_fits_into_80_by_24() {
     let mut model = model();
-    let shown = screen(&mut model);
+    let text_of_screen = screen(&mut model);
     for text in ["1 processes, 3 microprocesses: 1 running", "busy", "mutex of 7:1", "q leave"] {
-        assert!(shown.contains(text), "{text} is missing:\n{shown}");
+        assert!(text_of_screen.contains(text), "{text} is missing:\n{text_of_screen}");
     }
     press(&mut model, "?");
     assert_eq!(model.mode, Mode::Help);

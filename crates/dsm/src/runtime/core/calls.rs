@@ -172,7 +172,7 @@ impl Core {
     }
 
     /// Whether any of these threads is not excused.
-    pub(in crate::runtime) fn has_seats(&self) -> bool {
+    pub(in crate::runtime) fn has_thread_slots(&self) -> bool {
         self.lock_to_end().meeting.is_expected()
     }
 
@@ -234,7 +234,7 @@ impl Drop for Crossing<'_> {
         if kyocho_sys::prim::thread::panicking() {
             // The other nodes wait for this one, which will not arrive.
             state.refused = Some(Errno::new(EPROTO));
-            self.core.tell(&state);
+            self.core.wake_all(&state);
             drop(state);
             self.core.transport.close();
         } else {

@@ -11,7 +11,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use super::{Core, EPROTO, LOOK_EVERY};
 use crate::address::NodeId;
 use crate::counters::Counters;
-use crate::launch::{Launcher, News};
+use crate::launch::{Launcher, LauncherEvent};
 use crate::runtime::last_words;
 use crate::transport::Waiter;
 
@@ -30,7 +30,7 @@ pub(in crate::runtime) struct OtherProcesses {
 impl Core {
     /// The work of the service thread, until this node ends.
     pub(in crate::runtime) fn serve(&self, me: NodeId, mut outside: OtherProcesses) {
-        let _told = TellOfPanic(self);
+        let _report = ReportPanic(self);
         let mut look_next = Instant::now();
         while self.lock().is_ok_and(|state| !state.ended) {
             self.transport.wait(Waiter::Service, LOOK_EVERY);
@@ -68,7 +68,7 @@ impl Core {
     fn show_counters(&self, counters: &mut Counters) -> std::io::Result<()> {
         let (pages, waits_for) = {
             let state = self.lock_to_end();
-            (state.watch.shown() as u64, state.node.waits_for())
+            (state.watch.visible_count() as u64, state.node.waits_for())
         };
         let mut figures = vec![("pages", pages)];
         figures.extend(self.statistics().figures());
@@ -84,7 +84,9 @@ fn end_with_launcher(me: NodeId, mut outside: OtherProcesses) -> OtherProcesses 
     let launcher = outside.launcher.as_mut();
     // The end of a node is noticed by its connections.
     let is_gone = launcher.is_some_and(|launcher| {
-        core::iter::from_fn(|| launcher.news()).take(NEWS_MAX).any(|news| news == News::Gone)
+        core::iter::from_fn(|| launcher.next_event())
+            .take(EVENTS_MAX)
+            .any(|event| event == LauncherEvent::Gone)
     });
     if is_gone {
         last_words(&format!("kyocho-dsm: node {}: its launcher has ended, so it ends", me.0));
@@ -95,18 +97,18 @@ fn end_with_launcher(me: NodeId, mut outside: OtherProcesses) -> OtherProcesses 
     outside
 }
 
-/// Pieces of news read at once: more than there are nodes.
-const NEWS_MAX: usize = 8192;
+/// Events read at once: more than there are nodes.
+const EVENTS_MAX: usize = 8192;
 
 /// Reports a panic of the service thread to threads that wait.
-struct TellOfPanic<'a>(&'a Core);
+struct ReportPanic<'a>(&'a Core);
 
-impl Drop for TellOfPanic<'_> {
+impl Drop for ReportPanic<'_> {
     fn drop(&mut self) {
         if kyocho_sys::prim::thread::panicking() {
             let mut state = self.0.lock_to_end();
             state.refused = Some(Errno::new(EPROTO));
-            self.0.tell(&state);
+            self.0.wake_all(&state);
             drop(state);
             self.0.transport.close();
         }

@@ -26,7 +26,7 @@ impl Core {
             if !is_written && compared.contains(&page) {
                 continue;
             }
-            let told = match whole {
+            let recorded = match whole {
                 None => {
                     state.statistics.words_written += words.len() as u64;
                     state.node.write_words(page, &words)
@@ -39,7 +39,7 @@ impl Core {
                 }
             };
             state.node.touch(page);
-            assert!(told.is_ok(), "the page has a copy");
+            assert!(recorded.is_ok(), "the page has a copy");
         }
         state.statistics.pages_compared += (written.len() + compared.len()) as u64;
         state.statistics.comparing += began.elapsed();

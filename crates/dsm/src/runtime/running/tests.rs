@@ -13,7 +13,7 @@ use crate::interface::DsmError;
 use crate::layout::Layout;
 use crate::layout::Scheme;
 use crate::page::WORDS_A_PAGE;
-use crate::region::discord::{Hindrance, Instead};
+use crate::region::mismatch::{RegionDifference, RegionFailure};
 use crate::runtime::core::OtherProcesses;
 use crate::runtime::error::Error;
 use crate::runtime::mappings::RegionSettings;
@@ -38,10 +38,11 @@ fn all_regions_together_take_no_more_memory_than_a_node_may() {
     let running = alone(4);
     let make = |pages| running.region(ThreadId::FIRST, RegionSettings::of(pages * PAGE_BYTES));
     let refused = |made| match made {
-        Err(Error::Protocol(DsmError::Discord(why))) => why.instead,
+        Err(Error::Protocol(DsmError::RegionMismatch(why))) => why.difference,
         other => panic!("{other:?}"),
     };
-    let too_much = Instead::Hindered(Hindrance::Host(Errno::NOMEM.number().unsigned_abs()));
+    let too_much =
+        RegionDifference::Failed(RegionFailure::Host(Errno::NOMEM.number().unsigned_abs()));
     assert_eq!(refused(make(4)), too_much, "there is one page already");
     assert!(make(2).is_ok());
     assert_eq!(refused(make(2)), too_much);

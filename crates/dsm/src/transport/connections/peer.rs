@@ -28,9 +28,9 @@ pub(super) struct Peer {
 pub(super) struct Queue {
     pub(super) out: Outgoing,
     spoke: Instant,
-    /// The peer is lost, and gets nothing more. `untold` is the cause until it has been reported.
+    /// The peer is lost, and gets nothing more. `unsent` is the cause until it has been reported.
     pub(super) over: bool,
-    pub(super) untold: Option<Cause>,
+    pub(super) unsent: Option<Cause>,
     /// Whether [`Peer::full`] counts this peer.
     is_full: bool,
 }
@@ -68,8 +68,8 @@ impl Drop for Locked<'_> {
 
 impl Peer {
     pub(super) fn new(node: NodeId, place: usize, out: Outgoing, full: Arc<AtomicUsize>) -> Self {
-        let (spoke, over, untold, is_full) = (Instant::now(), false, None, false);
-        Self { node, place, queue: Mutex::new(Queue { out, spoke, over, untold, is_full }), full }
+        let (spoke, over, unsent, is_full) = (Instant::now(), false, None, false);
+        Self { node, place, queue: Mutex::new(Queue { out, spoke, over, unsent, is_full }), full }
     }
 
     pub(super) fn queue(&self) -> Locked<'_> {
@@ -108,6 +108,6 @@ impl Peer {
             queue.spoke = now;
             self.push(medium, &mut queue, Urgency::Now);
         }
-        queue.untold.is_some()
+        queue.unsent.is_some()
     }
 }

@@ -19,10 +19,10 @@ use kyocho_sys::prim::clock::Instant;
 use kyocho_sys::prim::thread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::letters::{Hello, Letter, Reading, both, is_early, write};
+use super::messages::{HandshakeMessage, Hello, Reading, both, is_early, write};
 use super::{
-    ACCEPTOR, CONNECTOR, Cluster, EXCHANGE, JoinError, MAGIC, News, RETRY_AFTER, Refusal, SLICE,
-    refused,
+    ACCEPTOR, CONNECTOR, Cluster, EXCHANGE, JoinError, LaunchCheck, MAGIC, RETRY_AFTER, Refusal,
+    SLICE, refused,
 };
 use crate::address::NodeId;
 use crate::wire::VERSION;
@@ -31,20 +31,20 @@ use crate::wire::VERSION;
 const PENDING_MAX: usize = 256;
 
 /// What is wrong with a connection.
-enum Mistake {
+enum Rejection {
     /// A stranger: it is ignored.
     Stranger(Refusal),
     /// It knows the secret: the cluster cannot form as it was launched.
     Member(JoinError),
 }
 
-impl From<Refusal> for Mistake {
+impl From<Refusal> for Rejection {
     fn from(why: Refusal) -> Self {
         Self::Stranger(why)
     }
 }
 
-impl From<io::Error> for Mistake {
+impl From<io::Error> for Rejection {
     fn from(_went_away: io::Error) -> Self {
         Self::Stranger(Refusal::Stranger)
     }
@@ -70,16 +70,20 @@ impl Pending {
     }
 
     /// Processes what has arrived. Returns the peer's rank once it has proved its membership.
-    fn hear(&mut self, cluster: &Cluster, present: &Streams) -> Result<Option<NodeId>, Mistake> {
+    fn process(
+        &mut self,
+        cluster: &Cluster,
+        present: &Streams,
+    ) -> Result<Option<NodeId>, Rejection> {
         loop {
-            let letter = match self.reading.read(&mut self.stream) {
+            let message = match self.reading.read(&mut self.stream) {
                 Err(why) if is_early(&why) => return Ok(None),
                 answer => answer?,
             };
-            let Some(letter) = letter else { continue };
-            match (letter, self.hellos.take()) {
-                (Letter::Hello(theirs), None) => self.greet(cluster, theirs)?,
-                (Letter::Proof(proof), Some(hellos)) => {
+            let Some(message) = message else { continue };
+            match (message, self.hellos.take()) {
+                (HandshakeMessage::Hello(theirs), None) => self.greet(cluster, theirs)?,
+                (HandshakeMessage::Proof(proof), Some(hellos)) => {
                     return self.prove(cluster, present, &proof, hellos).map(Some);
                 }
                 _ => return Err(Refusal::Stranger.into()),
@@ -87,16 +91,16 @@ impl Pending {
         }
     }
 
-    fn greet(&mut self, cluster: &Cluster, theirs: Hello) -> Result<(), Mistake> {
+    fn greet(&mut self, cluster: &Cluster, theirs: Hello) -> Result<(), Rejection> {
         let mine = cluster.hello()?;
         if theirs.magic != MAGIC {
             return Err(Refusal::Stranger.into());
         }
         if theirs.version != VERSION {
-            write(&mut self.stream, &Letter::Refused(Refusal::Version, mine))?;
+            write(&mut self.stream, &HandshakeMessage::Refused(Refusal::Version, mine))?;
             return Err(Refusal::Version.into());
         }
-        write(&mut self.stream, &Letter::Hello(mine.clone()))?;
+        write(&mut self.stream, &HandshakeMessage::Hello(mine.clone()))?;
         self.hellos = Some((theirs, mine));
         Ok(())
     }
@@ -107,18 +111,18 @@ impl Pending {
         present: &Streams,
         proof: &[u8; 32],
         (theirs, mine): (Hello, Hello),
-    ) -> Result<NodeId, Mistake> {
+    ) -> Result<NodeId, Rejection> {
         let hellos = both(&theirs, &mine)?;
         if cluster.secret.proof(CONNECTOR, &hellos).verify_slice(proof).is_err() {
-            write(&mut self.stream, &Letter::Refused(Refusal::Secret, mine))?;
+            write(&mut self.stream, &HandshakeMessage::Refused(Refusal::Secret, mine))?;
             return Err(Refusal::Secret.into());
         }
         if let Some(why) = cluster.mistake_of(&theirs, present) {
-            write(&mut self.stream, &Letter::Refused(why, mine))?;
-            return Err(Mistake::Member(refused(NodeId(theirs.rank), why, &theirs)));
+            write(&mut self.stream, &HandshakeMessage::Refused(why, mine))?;
+            return Err(Rejection::Member(refused(NodeId(theirs.rank), why, &theirs)));
         }
         let proof = cluster.secret.proof(ACCEPTOR, &hellos).finalize().into_bytes().into();
-        write(&mut self.stream, &Letter::Proof(proof))?;
+        write(&mut self.stream, &HandshakeMessage::Proof(proof))?;
         Ok(NodeId(theirs.rank))
     }
 }
@@ -166,27 +170,27 @@ fn wait(listener: &TcpListener, pending: &[Pending], limit: Duration) {
 
 impl Cluster {
     /// Accepts connections until all higher ranks have joined. A peer that does not know the secret
-    /// is told so and disconnected.
+    /// gets the reason and is disconnected.
     pub(super) fn accept(
         &self,
         listener: &TcpListener,
         until: Instant,
         streams: &mut Streams,
-        news: News<'_>,
+        check: LaunchCheck<'_>,
     ) -> Result<(), JoinError> {
         listener.set_nonblocking(true)?;
         let (mut pending, mut refusal) = (Vec::new(), None);
         while streams.len() + 1 < self.addresses.len() {
-            news()?;
+            check()?;
             let found = accept_all(listener, &mut pending);
             let mut still = Vec::new();
             for mut one in pending {
-                match one.hear(self, streams) {
+                match one.process(self, streams) {
                     Ok(Some(peer)) => streams.push((peer, one.stream)),
                     Ok(None) if one.until > Instant::now() => still.push(one),
                     Ok(None) => refusal = Some(Refusal::Stranger),
-                    Err(Mistake::Stranger(why)) => refusal = Some(why),
-                    Err(Mistake::Member(why)) => return Err(why),
+                    Err(Rejection::Stranger(why)) => refusal = Some(why),
+                    Err(Rejection::Member(why)) => return Err(why),
                 }
             }
             pending = still;

@@ -142,10 +142,10 @@ pub(super) struct Ring<'a> {
 
 /// A peer has written impossible values.
 #[derive(Debug)]
-pub(super) struct Broken;
+pub(super) struct Corrupt;
 
-impl From<Broken> for io::Error {
-    fn from(_: Broken) -> Self {
+impl From<Corrupt> for io::Error {
+    fn from(_: Corrupt) -> Self {
         io::ErrorKind::InvalidData.into()
     }
 }
@@ -167,10 +167,10 @@ impl Ring<'_> {
     }
 
     /// Number of bytes in it.
-    pub(super) fn filled(&self) -> Result<u32, Broken> {
+    pub(super) fn filled(&self) -> Result<u32, Corrupt> {
         let filled =
             self.tail().load(Ordering::Acquire).wrapping_sub(self.head().load(Ordering::Acquire));
-        if filled <= RING_BYTES { Ok(filled) } else { Err(Broken) }
+        if filled <= RING_BYTES { Ok(filled) } else { Err(Corrupt) }
     }
 
     /// Calls `act` for the one or two parts of the ring that hold `count` bytes from `position` on,
@@ -183,7 +183,7 @@ impl Ring<'_> {
     }
 
     /// Puts in as many bytes as there is room for.
-    pub(super) fn put(&self, bytes: &[u8]) -> Result<usize, Broken> {
+    pub(super) fn put(&self, bytes: &[u8]) -> Result<usize, Corrupt> {
         let count = bytes.len().min((RING_BYTES - self.filled()?) as usize);
         let tail = self.tail().load(Ordering::Relaxed);
         self.parts(tail, count, |place, part| self.memory.write(place, &bytes[part]));
@@ -192,7 +192,7 @@ impl Ring<'_> {
     }
 
     /// Takes out as many bytes as there are and fit.
-    pub(super) fn take(&self, into: &mut [u8]) -> Result<usize, Broken> {
+    pub(super) fn take(&self, into: &mut [u8]) -> Result<usize, Corrupt> {
         let count = into.len().min(self.filled()? as usize);
         let head = self.head().load(Ordering::Relaxed);
         self.parts(head, count, |place, part| self.memory.read(place, &mut into[part]));

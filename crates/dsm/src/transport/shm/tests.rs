@@ -45,7 +45,7 @@ fn a_peer_that_breaks_a_ring_is_lost() {
         ring.tail().fetch_add(RING_BYTES + 1, Ordering::Relaxed);
         shared.call(NodeId(0));
         let arrivals = nodes[0].receive(WATCHDOG);
-        assert_eq!(arrivals, [Arrival::Lost(NodeId(1), Cause::Nonsense)], "{from} to {to}");
+        assert_eq!(arrivals, [Arrival::Lost(NodeId(1), Cause::InvalidMessage)], "{from} to {to}");
     }
 }
 
@@ -54,14 +54,14 @@ fn a_peer_whose_ring_holds_no_frames_is_lost() {
     let (nodes, shared) = pair();
     assert_eq!(shared.ring(NodeId(1), NodeId(0)).put(&[0xFF; 64]).ok(), Some(64));
     shared.call(NodeId(0));
-    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::Nonsense)]);
+    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::InvalidMessage)]);
 }
 
 #[test]
 fn a_peer_that_speaks_beside_its_ring_is_lost() {
     let (nodes, _shared) = pair();
     (&nodes[1].0.medium().peers[0].stream).write_all(b"hello").unwrap();
-    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::Nonsense)]);
+    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::InvalidMessage)]);
 }
 
 #[test]
@@ -87,14 +87,14 @@ fn messages_during_a_call_or_that_may_wait_wake_no_thread() {
     was_rung();
     nodes[0].begin_call();
     nodes[1].send(NodeId(0), &[7; 100]);
-    assert!(!was_rung(), "who calls looks");
+    assert!(!was_rung(), "a calling thread polls, so no bell rings");
     assert!(nodes[0].end_call(), "and is told at its end that something came");
     assert_eq!(nodes[0].take(), [message()]);
     nodes[1].send_with(NodeId(0), &[7; 100], Urgency::WhenWaiting);
     assert!(!was_rung(), "it may wait");
     shared.waiting(NodeId(0)).store(1, Ordering::Relaxed);
     nodes[1].send_with(NodeId(0), &[7; 100], Urgency::WhenWaiting);
-    assert!(was_rung(), "somebody waits");
+    assert!(was_rung(), "a thread waits, so its bell rings");
     shared.waiting(NodeId(0)).store(0, Ordering::Relaxed);
     nodes[1].send(NodeId(0), &[7; 100]);
     assert!(was_rung(), "it may not wait");
@@ -113,7 +113,7 @@ fn a_polling_sender_that_was_answered_without_a_bell_delays_the_next() {
     let (nodes, shared) = pair();
     if nodes[1].0.medium().look_for.is_zero() {
         let test = "a_polling_sender_that_was_answered_without_a_bell_delays_the_next";
-        return eprintln!("skipped {test}: nobody looks where there is one core");
+        return eprintln!("skipped {test}: no thread polls on one core");
     }
     let was_rung = || shared.rung(NodeId(0)).swap(0, Ordering::Relaxed) == 1;
     let say = || nodes[1].send(NodeId(0), &[7; 100]);
@@ -132,7 +132,7 @@ fn a_polling_sender_that_was_answered_without_a_bell_delays_the_next() {
     nodes[1].begin_call();
     say();
     nodes[1].end_call();
-    assert!(was_rung(), "who stops looking rings");
+    assert!(was_rung(), "a node that has stopped polling is rung");
     nodes[1].begin_call();
     nodes[0].begin_call();
     say();
@@ -147,7 +147,7 @@ fn a_polling_sender_that_was_answered_without_a_bell_delays_the_next() {
         });
         say();
         let found = nodes[1].0.medium().look_hard(WATCHDOG, &mut |_| {});
-        assert!(found, "so does who has looked for long");
+        assert!(found, "a node that has polled for long is rung as well");
     });
     drop(nodes[0].take());
     say();

@@ -23,32 +23,36 @@ enum Pte {
 
 /// What happens between two calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meanwhile {
+enum EventBetween {
     Nothing,
     Write,
     Reclaim,
     WriteThenReclaim,
 }
 
-const ALL: [Meanwhile; 4] =
-    [Meanwhile::Nothing, Meanwhile::Write, Meanwhile::Reclaim, Meanwhile::WriteThenReclaim];
+const ALL: [EventBetween; 4] = [
+    EventBetween::Nothing,
+    EventBetween::Write,
+    EventBetween::Reclaim,
+    EventBetween::WriteThenReclaim,
+];
 
 #[derive(Debug)]
 struct Host {
     pte: Pte,
     /// There was a write that was not reported to the runtime.
-    is_untold: bool,
+    is_unreported: bool,
     /// What happens before each of the next calls, in reverse order.
-    meanwhile: Vec<Meanwhile>,
+    meanwhile: Vec<EventBetween>,
 }
 
 impl Host {
     fn interfere(&mut self) {
-        let now = self.meanwhile.pop().unwrap_or(Meanwhile::Nothing);
-        if matches!(now, Meanwhile::Write | Meanwhile::WriteThenReclaim) {
+        let now = self.meanwhile.pop().unwrap_or(EventBetween::Nothing);
+        if matches!(now, EventBetween::Write | EventBetween::WriteThenReclaim) {
             self.write();
         }
-        if matches!(now, Meanwhile::Reclaim | Meanwhile::WriteThenReclaim) {
+        if matches!(now, EventBetween::Reclaim | EventBetween::WriteThenReclaim) {
             self.reclaim();
         }
     }
@@ -57,13 +61,13 @@ impl Host {
     /// fault.
     fn write(&mut self) {
         if matches!(self.pte, Pte::Protected | Pte::Writable) {
-            (self.pte, self.is_untold) = (Pte::Writable, true);
+            (self.pte, self.is_unreported) = (Pte::Writable, true);
         }
     }
 
     fn watch_anew(&mut self) {
         self.pte = if self.pte == Pte::None { Pte::Marker } else { Pte::Protected };
-        self.is_untold = false;
+        self.is_unreported = false;
     }
 
     fn reclaim(&mut self) {
@@ -138,10 +142,10 @@ impl Detector for PageTable {
 
 /// A fault in a page that is present or was reclaimed, and then the question which pages were
 /// written.
-fn is_told(begin: Pte, meanwhile: &[Meanwhile]) -> (bool, bool) {
+fn is_reported(begin: Pte, meanwhile: &[EventBetween]) -> (bool, bool) {
     let views = Arc::new(TwoViews::new(PAGE_BYTES, None).expect("there is memory for one page"));
-    let is_untold = matches!(begin, Pte::None | Pte::Writable);
-    let host = Host { pte: Pte::None, is_untold, meanwhile: Vec::new() };
+    let is_unreported = matches!(begin, Pte::None | Pte::Writable);
+    let host = Host { pte: Pte::None, is_unreported, meanwhile: Vec::new() };
     let table = PageTable(Arc::new(Mutex::new(host)));
     let mut region = Watched::new(PageId(0), views, Box::new(table.clone()));
     region.set(&[PageId(0)], Access::Watched).expect("the host permits it");
@@ -155,12 +159,12 @@ fn is_told(begin: Pte, meanwhile: &[Meanwhile]) -> (bool, bool) {
         while !host.meanwhile.is_empty() {
             host.interfere();
         }
-        host.is_untold
+        host.is_unreported
     });
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     region.find_written().expect("the host permits it");
-    region.report(&mut told);
-    (was_written, told == [PageId(0)])
+    region.report(&mut reported);
+    (was_written, reported == [PageId(0)])
 }
 
 #[test]
@@ -170,8 +174,8 @@ fn no_write_is_lost_whatever_the_host_reclaims_during_a_fault() {
     });
     let begins = [Pte::None, Pte::Marker, Pte::Protected, Pte::Writable];
     for (meanwhile, begin) in orders.flat_map(|order| begins.map(|begin| (order, begin))) {
-        let (was_written, is_told) = is_told(begin, &meanwhile);
-        assert_eq!(is_told, was_written, "{begin:?}, the last first: {meanwhile:?}");
+        let (was_written, is_reported) = is_reported(begin, &meanwhile);
+        assert_eq!(is_reported, was_written, "{begin:?}, the last first: {meanwhile:?}");
     }
 }
 
@@ -314,10 +318,14 @@ fn a_failure_loses_nothing(traps: bool, intervals: usize, fails_in: usize) -> bo
     *fails.lock().expect("no call panics") = None;
     // A write after the failure is reported as well.
     write(&mut watch, &hosts, 2);
-    let told = [first.clone().unwrap_or_default(), watch.take_written().expect("it works again")];
-    let told = told.concat();
+    let reported =
+        [first.clone().unwrap_or_default(), watch.take_written().expect("it works again")];
+    let reported = reported.concat();
     for page in PAGES.into_iter().chain([2]).map(PageId) {
-        assert!(told.contains(&page), "{page:?} of {told:?}, {traps}, {intervals}, {fails_in}");
+        assert!(
+            reported.contains(&page),
+            "{page:?} of {reported:?}, {traps}, {intervals}, {fails_in}"
+        );
     }
     assert_eq!(watch.take_written(), Ok(Vec::new()), "nothing was written since");
     PAGES.iter().for_each(|page| write(&mut watch, &hosts, *page));

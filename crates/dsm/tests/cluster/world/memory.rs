@@ -39,12 +39,12 @@ impl World {
             let copy = node.copy(page).map_err(|_| "written, and not here")?;
             let mut contents = copy.to_vec();
             words.iter().for_each(|(word, value)| contents[*word as usize] = *value);
-            let told = if whole {
+            let recorded = if whole {
                 node.write_page(page, contents.into())
             } else {
                 node.write_words(page, &words)
             };
-            told.map_err(|_| "written, and not here")?;
+            recorded.map_err(|_| "written, and not here")?;
             node.touch(page);
         }
         Ok(())

@@ -245,13 +245,15 @@ fn a_deadlock_that_is_reported_late_is_none() {
         let running = in_background(a, text);
         let kernel = &system.kernel;
         let found = |is_it: fn(&LispThread) -> bool| loop {
-            if let Some(thread) = kernel.threads.started().into_iter().find(|thread| is_it(thread)) {
+            if let Some(thread) = kernel.threads.started().into_iter().find(|thread| is_it(thread))
+            {
                 break thread;
             }
             nap();
         };
         let main = found(|thread| thread.parked.load(Ordering::Acquire));
-        let loops = found(|thread| thread.ran_ns.load(Ordering::Relaxed) > 0 && thread.name() == "loops");
+        let loops =
+            found(|thread| thread.ran_ns.load(Ordering::Relaxed) > 0 && thread.name() == "loops");
         main.session.report_deadlock(kernel, &loops);
         // It has checked what it waits for.
         found(|thread| thread.parked.load(Ordering::Acquire));

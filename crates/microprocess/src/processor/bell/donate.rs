@@ -74,7 +74,7 @@ impl Bell {
             return Donation::NotBefore(now_ns + AGAIN_NS);
         }
         let slice_ns = (now_ns + SLICE_NS).min(deadline_ns.unwrap_or(u64::MAX));
-        if pi::donate(named, slice_ns) == pi::Donation::Refused {
+        if pi::donate(named, slice_ns) == pi::DonationEnd::Refused {
             return Donation::NotBefore(now_ns + AGAIN_NS);
         }
         // A recipient that sleeps ends no donation, whatever the word says.
@@ -87,7 +87,7 @@ impl Bell {
         if let Some(((pages, number), me)) =
             self.pages_and_number().zip(KernelThread::current().id())
         {
-            pi::end(pages.donation(number), me);
+            pi::end_donations(pages.donation(number), me);
         }
     }
 }

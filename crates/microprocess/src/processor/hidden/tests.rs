@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 
 use kyocho_arch::{pc_of, restartable};
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use kyocho_sys::signal::{self, Info, Manner, Signal};
+use kyocho_sys::signal::{self, HandlerOptions, Info, Signal};
 use kyocho_sys::task::ThreadId;
 
 use crate::processor::vp::{Vp, attention};
@@ -111,7 +111,7 @@ fn interrupt_everywhere(detection: Detection, interruption: fn()) {
     for (on_alternate_stack, reentrant) in
         [(false, false), (false, true), (true, false), (true, true)]
     {
-        let manner = Manner { on_alternate_stack, reentrant, ..Manner::default() };
+        let manner = HandlerOptions { on_alternate_stack, reentrant, ..HandlerOptions::default() };
         // SAFETY: the handler allocates nothing and takes no lock.
         let before = unsafe { signal::install(Signal::TRAP, on_step, manner) }.unwrap();
         let runtime = Runtime::builder().virtual_processors(1).detection(detection).build();

@@ -12,7 +12,7 @@ use core::ffi::c_void;
 use std::sync::OnceLock;
 
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
-use kyocho_sys::signal::{self, Action, Info, Manner, Signal, preserving_errno};
+use kyocho_sys::signal::{self, Action, HandlerOptions, Info, Signal, preserving_errno};
 
 /// The action of such a fault before the handler was installed.
 static BEFORE: OnceLock<Action> = OnceLock::new();
@@ -21,7 +21,11 @@ static LOST: AtomicBool = AtomicBool::new(false);
 /// Installs the handler, once in the life of the process.
 pub(super) fn prepare() {
     BEFORE.get_or_init(|| {
-        let manner = Manner { on_alternate_stack: true, restart_calls: true, ..Manner::default() };
+        let manner = HandlerOptions {
+            on_alternate_stack: true,
+            restart_calls: true,
+            ..HandlerOptions::default()
+        };
         // SAFETY: the handler allocates nothing and takes no lock. It repairs the fault or forwards
         // it.
         let before = unsafe { signal::install(Signal::BUS, on_fault, manner) };

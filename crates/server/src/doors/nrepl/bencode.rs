@@ -165,7 +165,7 @@ impl Decoder {
             Ok(()) => self.take().map(Some),
             Err(Stop::Incomplete) if self.pending.len() <= self.bytes_max => Ok(None),
             Err(Stop::Incomplete) => {
-                Err(format!("a message of more than {} bytes", self.bytes_max))
+                Err(format!("the message has more than {} bytes", self.bytes_max))
             }
             Err(Stop::Wrong(at)) => Err(wrong(at)),
         }

@@ -89,7 +89,7 @@ pub(crate) fn wait(
         }
     };
     match message {
-        Ok(request) if request.token().is_some_and(|shown| token.is(shown)) => {
+        Ok(request) if request.token().is_some_and(|presented| token.is(presented)) => {
             stream.set_read_timeout(None).ok()?;
             Some((decoder, request))
         }

@@ -36,11 +36,11 @@ impl Token {
         Ok((Self(Sha256::digest(text).into()), TokenFile(path)))
     }
 
-    /// Whether `shown` is the token. Hashes are compared, so the time of the comparison reveals
+    /// Whether `presented` is the token. Hashes are compared, so the time of the comparison reveals
     /// nothing.
-    pub(super) fn is(&self, shown: &str) -> bool {
-        let shown: Sha256Hash = Sha256::digest(shown.trim()).into();
-        self.0 == shown
+    pub(super) fn is(&self, presented: &str) -> bool {
+        let presented: Sha256Hash = Sha256::digest(presented.trim()).into();
+        self.0 == presented
     }
 }
 

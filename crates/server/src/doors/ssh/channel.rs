@@ -3,7 +3,7 @@
 use super::IdentifiedConnection;
 use super::terminal::{Size, Terminal};
 use crate::dialect::TEXT_BYTES_MAX;
-use crate::frames::{Ask, Tell, line_of};
+use crate::frames::{ClientMessage, ServerMessage, line_of};
 use crate::register::Register;
 use kyocho_lisp::account::Reserved;
 use russh::server::Msg;
@@ -104,7 +104,7 @@ async fn prompt(
     size: Size,
 ) -> io::Result<u32> {
     let terminal = Terminal::start(client.connect().await?, &client.user, term, size)?;
-    let shown = async {
+    let sent = async {
         while let Some(bytes) = terminal.read().await? {
             output.data_bytes(bytes).await.map_err(io::Error::other)?;
         }
@@ -126,7 +126,7 @@ async fn prompt(
         }
     };
     tokio::select! {
-        shown = shown => shown?,
+        sent = sent => sent?,
         typed = typed => typed?,
     }
     terminal.end().await
@@ -170,7 +170,7 @@ async fn evaluate(
     ours.set_nonblocking(true)?;
     let (reader, mut writer) = UnixStream::from_std(ours)?.into_split();
     let mut lines = BufReader::new(reader).lines();
-    ask(&mut writer, &Ask::Run { text: text.to_owned() }).await?;
+    ask(&mut writer, &ClientMessage::Run { text: text.to_owned() }).await?;
     let show = |stream, text: String| {
         let text = if has_terminal { text.replace('\n', "\r\n") } else { text };
         async move {
@@ -186,9 +186,9 @@ async fn evaluate(
             line = lines.next_line() => {
                 let line = line?.ok_or(io::ErrorKind::UnexpectedEof)?;
                 match serde_json::from_str(&line).map_err(io::Error::other)? {
-                    Tell::Output { text } => show(None, text).await?,
-                    Tell::Refused { reason } => return Err(io::Error::other(reason)),
-                    Tell::Done { values, error, exit } => {
+                    ServerMessage::Output { text } => show(None, text).await?,
+                    ServerMessage::Refused { reason } => return Err(io::Error::other(reason)),
+                    ServerMessage::Done { values, error, exit } => {
                         for value in values {
                             show(None, value + "\n").await?;
                         }
@@ -198,15 +198,15 @@ async fn evaluate(
                         }
                         return Ok(exit.map_or(u32::from(failed), u32::from));
                     }
-                    Tell::Welcome { .. } | Tell::Names { .. } => {}
+                    ServerMessage::Welcome { .. } | ServerMessage::Names { .. } => {}
                 }
             }
             message = input.wait() => match message {
                 Some(ChannelMsg::Signal { signal: Sig::INT }) => {
-                    ask(&mut writer, &Ask::Interrupt {}).await?;
+                    ask(&mut writer, &ClientMessage::Interrupt {}).await?;
                 }
                 Some(ChannelMsg::Data { data }) if has_terminal && data.contains(&CONTROL_C) => {
-                    ask(&mut writer, &Ask::Interrupt {}).await?;
+                    ask(&mut writer, &ClientMessage::Interrupt {}).await?;
                 }
                 Some(ChannelMsg::Close) | None => return Ok(FAILED),
                 Some(_) => {}
@@ -215,6 +215,6 @@ async fn evaluate(
     }
 }
 
-async fn ask(writer: &mut OwnedWriteHalf, ask: &Ask) -> io::Result<()> {
+async fn ask(writer: &mut OwnedWriteHalf, ask: &ClientMessage) -> io::Result<()> {
     writer.write_all(&line_of(ask)).await
 }

@@ -1,6 +1,6 @@
 //! The table `[ssh]` of the configuration: the limits of connections, and the time for logging in.
 
-use crate::section::{Complaint, Section, Settings};
+use crate::section::{ConfigMistake, Section, Settings};
 use core::time::Duration;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ struct Table {
 ///
 /// # Errors
 /// The mistake in the table, and its place.
-pub(super) fn read(section: Option<Section<'_>>) -> Result<Settings, Complaint> {
+pub(super) fn read(section: Option<Section<'_>>) -> Result<Settings, ConfigMistake> {
     let written = section.map_or_else(|| Ok(Table::default()), Section::read::<Table>)?;
     let mut limits = Limits::default();
     if let Some(seconds) = written.login_seconds {
@@ -59,11 +59,11 @@ pub(super) fn read(section: Option<Section<'_>>) -> Result<Settings, Complaint> 
 #[cfg(test)]
 mod tests {
     use super::{Limits, read};
-    use crate::section::{Complaint, Section};
+    use crate::section::{ConfigMistake, Section};
     use core::time::Duration;
     use toml::de::DeValue;
 
-    fn limits(table: &str) -> Result<Limits, Complaint> {
+    fn limits(table: &str) -> Result<Limits, ConfigMistake> {
         let settings = read(Some(Section::new(DeValue::parse(table).unwrap())))?;
         Ok(*settings.downcast::<Limits>().unwrap())
     }

@@ -10,7 +10,7 @@
 //! first bytes are not text of a terminal, the connection is closed ([`other_protocol`]).
 
 use super::other_protocol;
-use crate::dialect::{Decode, Encode, Event, Lines, Outcome, Shown, TEXT_BYTES_MAX};
+use crate::dialect::{Decode, Encode, Event, Lines, Outcome, Reply, TEXT_BYTES_MAX};
 
 const COMMAND: u8 = 255;
 const DONT: u8 = 254;
@@ -138,15 +138,15 @@ fn answer(command: u8, option: u8) -> Step {
 pub(crate) struct Encoder;
 
 impl Encode for Encoder {
-    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>) {
-        match shown {
-            Shown::Welcome(user) => {
+    fn encode(&self, reply: Reply<'_>, out: &mut Vec<u8>) {
+        match reply {
+            Reply::Welcome(user) => {
                 text(&format!("Kyocho: {user}'s session; ,help lists commands\n> "), out);
             }
-            Shown::Refused(reason) => text(&format!("Kyocho: {reason}\n"), out),
-            Shown::Output(written) => text(written, out),
-            Shown::More => text("  ", out),
-            Shown::Done(Outcome { values, error, exit }) => {
+            Reply::Refused(reason) => text(&format!("Kyocho: {reason}\n"), out),
+            Reply::Output(written) => text(written, out),
+            Reply::More => text("  ", out),
+            Reply::Done(Outcome { values, error, exit }) => {
                 for line in values.iter().chain(error) {
                     text(&format!("{line}\n"), out);
                 }
@@ -154,7 +154,7 @@ impl Encode for Encoder {
                     text("> ", out);
                 }
             }
-            Shown::Names(names) => text(&format!("{}\n", names.join(" ")), out),
+            Reply::Names(names) => text(&format!("{}\n", names.join(" ")), out),
         }
     }
 }
@@ -172,7 +172,7 @@ fn text(text: &str, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::{Decoder, Encoder};
-    use crate::dialect::{Decode, Encode, Event, Shown};
+    use crate::dialect::{Decode, Encode, Event, Reply};
 
     fn line(text: &str) -> Event {
         Event::Line(text.to_owned())
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn newlines_are_sent_as_crlf() {
         let mut out = Vec::new();
-        Encoder.encode(Shown::Output("a\nb"), &mut out);
+        Encoder.encode(Reply::Output("a\nb"), &mut out);
         assert_eq!(out, b"a\r\nb");
     }
 }

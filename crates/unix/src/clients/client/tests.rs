@@ -76,7 +76,7 @@ fn nothing_is_learned_of_a_caller_that_does_not_wait() {
 }
 
 #[test]
-fn nothing_is_written_to_who_has_the_number_of_a_caller() {
+fn nothing_is_written_to_a_process_that_has_the_number_of_an_ended_caller() {
     let word = AtomicU64::new(1);
     let address = word.as_ptr().expose_provenance() as u64;
     let value = || word.load(Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! A walk arrives where the host would, confined to the same directory (`openat2` with `IN_ROOT`).
 
-use super::Last;
+use super::FinalLink;
 use crate::clients::client::Client;
 use crate::errors::host;
 use crate::options::{Network, Personality};
@@ -8,7 +8,7 @@ use crate::server::Server;
 use crate::state::admission::Admission;
 use crate::state::memory_files::MemoryFiles;
 use crate::state::mounts::{Mount, Mounts, Source};
-use crate::state::objects::{Left, Objects};
+use crate::state::objects::{Objects, PersistentObjects};
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
@@ -49,7 +49,7 @@ impl Tree {
         let source = Source::Host { root: self.open(), path };
         let mounts = Mounts::new(vec![Mount { at: b"/".to_vec(), source, writable: true }]);
         let (admission, objects) =
-            (Admission::new(None), Objects::new(Left::new().unwrap().into(), None));
+            (Admission::new(None), Objects::new(PersistentObjects::new().unwrap().into(), None));
         let files = MemoryFiles::OfHost;
         Server::new(mounts, Network::Host, Personality::Linux, None, admission, objects, files)
     }
@@ -67,16 +67,16 @@ fn identity(file: impl AsFd) -> (u64, u64) {
     (status.st_dev, status.st_ino)
 }
 
-fn by_host(tree: &Tree, path: &str, last: Last) -> Result<(u64, u64), Errno> {
-    let stay = if last == Last::Stay { OFlags::NOFOLLOW } else { OFlags::empty() };
+fn by_host(tree: &Tree, path: &str, last: FinalLink) -> Result<(u64, u64), Errno> {
+    let stay = if last == FinalLink::Stay { OFlags::NOFOLLOW } else { OFlags::empty() };
     let flags = OFlags::PATH | OFlags::CLOEXEC | stay;
     openat2(tree.open(), path, flags, Mode::empty(), ResolveFlags::IN_ROOT)
         .map(identity)
         .map_err(host)
 }
 
-fn by_walk(server: &Server, path: &str, last: Last) -> Result<(u64, u64), Errno> {
-    let client = Client::nobody();
+fn by_walk(server: &Server, path: &str, last: FinalLink) -> Result<(u64, u64), Errno> {
+    let client = Client::own_process();
     let node = server.walk(&client, b"/", path.as_bytes(), last)?;
     // The path in the node leads to the same file, and through no link.
     let again = server.node(&client, &node.path).unwrap();
@@ -106,7 +106,7 @@ proptest! {
         let tree = Tree::new(&links);
         let server = tree.server();
         for (path, stay) in paths {
-            let last = if stay { Last::Stay } else { Last::Follow };
+            let last = if stay { FinalLink::Stay } else { FinalLink::Follow };
             assert_eq!(
                 by_walk(&server, &path, last),
                 by_host(&tree, &path, last),
@@ -123,8 +123,11 @@ fn links_are_followed_up_to_a_bound() {
     let tree = Tree::new(&links);
     let server = tree.server();
     for path in ["l2", "l1", "l0"] {
-        assert_eq!(by_walk(&server, path, Last::Follow), by_host(&tree, path, Last::Follow));
+        assert_eq!(
+            by_walk(&server, path, FinalLink::Follow),
+            by_host(&tree, path, FinalLink::Follow)
+        );
     }
-    assert!(by_walk(&server, "l2", Last::Follow).is_ok());
-    assert_eq!(by_walk(&server, "l0", Last::Follow), Err(super::TOO_MANY_LINKS));
+    assert!(by_walk(&server, "l2", FinalLink::Follow).is_ok());
+    assert_eq!(by_walk(&server, "l0", FinalLink::Follow), Err(super::TOO_MANY_LINKS));
 }

@@ -1,4 +1,4 @@
-use super::{Elf, HEADERS_BYTES_MAX, Personality, Position, Unfit};
+use super::{Elf, HEADERS_BYTES_MAX, ImageError, Personality, Position};
 use proptest::prelude::{any, proptest};
 
 fn busybox_like() -> Vec<u8> {
@@ -19,22 +19,22 @@ fn the_running_program_is_understood() {
 
 #[test]
 fn what_is_no_program_is_named() {
-    assert_eq!(Elf::read(b"#!/bin/sh\n", 10), Err(Unfit::NoElf));
-    assert_eq!(Elf::read(b"\x7fELF", 4), Err(Unfit::Broken));
+    assert_eq!(Elf::read(b"#!/bin/sh\n", 10), Err(ImageError::NoElf));
+    assert_eq!(Elf::read(b"\x7fELF", 4), Err(ImageError::Broken));
     let mut foreign = busybox_like();
     foreign[18] = 0xb7;
-    assert_eq!(Elf::read(&foreign, BYTES), Err(Unfit::Foreign));
+    assert_eq!(Elf::read(&foreign, BYTES), Err(ImageError::Foreign));
     let mut freebsd = busybox_like();
     freebsd[7] = 9;
     let freebsd = Elf::read(&freebsd, BYTES).unwrap();
-    assert_eq!(freebsd.must_be_for(Personality::Linux), Err(Unfit::FreeBsd));
+    assert_eq!(freebsd.must_be_for(Personality::Linux), Err(ImageError::FreeBsd));
     assert_eq!(freebsd.must_be_for(Personality::FreeBsd), Ok(()));
     let linux = Elf::read(&busybox_like(), BYTES).unwrap();
-    assert_eq!(linux.must_be_for(Personality::FreeBsd), Err(Unfit::NotFreeBsd));
+    assert_eq!(linux.must_be_for(Personality::FreeBsd), Err(ImageError::NotFreeBsd));
     let mut cut = busybox_like();
     cut.truncate(100);
-    assert_eq!(Elf::read(&cut, BYTES), Err(Unfit::Broken));
-    assert_eq!(Elf::read(&busybox_like(), 4096), Err(Unfit::Broken));
+    assert_eq!(Elf::read(&cut, BYTES), Err(ImageError::Broken));
+    assert_eq!(Elf::read(&busybox_like(), 4096), Err(ImageError::Broken));
 }
 
 proptest! {

@@ -1,5 +1,5 @@
 use super::{
-    Of, PART_BYTES, PATTERN_BYTES_MAX, PATTERNS, Pattern, REPLACED, SITES_MAX, Site, find,
+    PART_BYTES, PATTERN_BYTES_MAX, PATTERNS, Pattern, REPLACED, SITES_MAX, SearchScope, Site, find,
     find_in_file, is_library,
 };
 use crate::program::elf::Segment;
@@ -10,7 +10,8 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-const ALL: [Of; 4] = [Of::Asked, Of::Answered, Of::Owner, Of::Mapped];
+const ALL: [SearchScope; 4] =
+    [SearchScope::Asked, SearchScope::Answered, SearchScope::Owner, SearchScope::Mapped];
 
 fn whole(pattern: &Pattern) -> Vec<u8> {
     [pattern.before, &pattern.replaced, pattern.after].concat()
@@ -29,7 +30,10 @@ fn a_system_call_becomes_a_call_as_long() {
     };
     let text = [&[0x90; 3], getpid.as_slice(), &[0x90; 5]].concat();
     assert_eq!(find(&text, 0x1000, &ALL), [site]);
-    assert_eq!(find(&text, 0x1000, &[Of::Asked, Of::Owner, Of::Mapped]), []);
+    assert_eq!(
+        find(&text, 0x1000, &[SearchScope::Asked, SearchScope::Owner, SearchScope::Mapped]),
+        []
+    );
 }
 
 #[test]
@@ -38,7 +42,7 @@ fn each_pattern_is_found_whole_and_nowhere_else() {
         let text = whole(pattern);
         let found = find(&text, 0, &ALL);
         assert_eq!(found, [pattern.site(pattern.before.len() as u64)], "{text:x?}");
-        assert_eq!(find(&text, 0, &[pattern.of]), found);
+        assert_eq!(find(&text, 0, &[pattern.scope]), found);
         for cut in 1..text.len() {
             assert_eq!(find(&text[cut..], 0, &ALL), [], "{text:x?} from {cut}");
             assert_eq!(find(&text[..cut], 0, &ALL), [], "{text:x?} up to {cut}");

@@ -1,4 +1,4 @@
-use super::{Address, Home, Names};
+use super::{Address, Names, SocketDirectory};
 use proptest::prelude::*;
 use rustix::net::SocketAddrUnix;
 use std::os::fd::OwnedFd;
@@ -24,7 +24,9 @@ fn addresses_are_read_by_their_family() {
 fn paths_lead_back_where_their_directory_is_known() {
     let mut names = Names::new();
     let directory = OwnedFd::from(std::fs::File::open("/").unwrap());
-    names.homes.insert(7, Home { _kept: directory, identity: (0, 0), path: b"/run".to_vec() });
+    names
+        .directories
+        .insert(7, SocketDirectory { _kept: directory, identity: (0, 0), path: b"/run".to_vec() });
     let inside = |path: &str| names.inside(&SocketAddrUnix::new(path).unwrap());
     assert_eq!(inside("/proc/self/fd/7/x"), Some(b"/run/x\0".to_vec()));
     assert_eq!(inside("/proc/self/fd/8/x"), None);

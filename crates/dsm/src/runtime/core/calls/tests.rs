@@ -41,20 +41,20 @@ fn threads_that_wait_for_one_that_panics_at_a_barrier_get_an_error() {
     let mut mesh = Local::mesh(2);
     let (peer, network) = (mesh.pop().expect("two"), mesh.pop().expect("two"));
     let core = Arc::new(core_of_two(network));
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for _ in 0..2 {
-        let (core, told) = (core.clone(), told.clone());
+        let (core, sender) = (core.clone(), sender.clone());
         let meet = move || {
             let met = catch_unwind(AssertUnwindSafe(|| {
                 core.meet(CROSS, |_| panic!("the one that crosses for both"))
             }));
-            told.send(met.ok()).expect("the test waits");
+            sender.send(met.ok()).expect("the test waits");
         };
         drop(thread::spawn(meet));
     }
-    let mut came: Vec<_> = (0..2).map(|_| heard.recv_timeout(WATCHDOG)).collect();
+    let mut came: Vec<_> = (0..2).map(|_| receiver.recv_timeout(WATCHDOG)).collect();
     came.sort_by_key(|came| matches!(came, Ok(None)));
     assert!(matches!(came[..], [Ok(Some(Err(_))), Ok(None)]), "{came:?}");
     let arrivals = peer.receive(WATCHDOG);
-    assert_eq!(arrivals.len(), 1, "the other node is told as well: {arrivals:?}");
+    assert_eq!(arrivals.len(), 1, "the other node is sender as well: {arrivals:?}");
 }

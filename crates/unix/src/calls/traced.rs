@@ -1,12 +1,12 @@
 //! Calls in the output of `--trace`.
 
 use crate::server::{Answer, Request};
-use crate::state::trace::{By, Trace};
+use crate::state::trace::{AnsweredBy, Trace};
 use kyocho_sys::error::Errno;
 
 impl Request<'_> {
     /// Shows the call with the answer that it is about to get.
-    pub(crate) fn show(&self, trace: &Trace, by: By, answer: &Result<Answer, Errno>) {
+    pub(crate) fn show(&self, trace: &Trace, by: AnsweredBy, answer: &Result<Answer, Errno>) {
         let result = match answer {
             Ok(Answer::Value(value)) => format!(" = {value}"),
             Ok(Answer::Descriptor(..)) => " = a descriptor".to_owned(),
@@ -20,7 +20,7 @@ impl Request<'_> {
 
 /// The argument words, with paths as text.
 fn arguments(request: &Request<'_>) -> String {
-    const SHOWN_BYTES_MAX: usize = 128;
+    const PATH_BYTES_MAX: usize = 128;
     let path = match i64::from(request.asked.number) {
         libc::SYS_open
         | libc::SYS_stat
@@ -45,7 +45,7 @@ fn arguments(request: &Request<'_>) -> String {
     };
     let word = |index: usize| match path {
         Some(place) if place == index => {
-            request.client.string(request.word(index), SHOWN_BYTES_MAX).map_or_else(
+            request.client.string(request.word(index), PATH_BYTES_MAX).map_or_else(
                 |_| "?".to_owned(),
                 |text| format!("{:?}", String::from_utf8_lossy(&text)),
             )

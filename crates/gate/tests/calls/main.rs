@@ -2,182 +2,28 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(clippy::print_stdout, reason = "tells the parent process that this one is ready")]
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 use core::time::Duration;
-use std::panic::resume_unwind;
-use std::path::Path;
 use std::sync::Arc;
 
-use kyocho_gate::{
-    Call, Client, Error, Failure, Handle, INLINE_BYTES_MAX, REGIONS_MAX, Server, Service,
-};
-use kyocho_microprocess::{
-    Builder, Microprocess, Priority, Runtime, sleep, spawn, virtual_processor, yield_now,
-};
+use kyocho_gate::{Client, Error, Failure, Handle, INLINE_BYTES_MAX, REGIONS_MAX, Server};
+use kyocho_microprocess::{Runtime, sleep, spawn, yield_now};
 
-use kyocho_sys::scheduling::{Class, set_class};
-use kyocho_sys::skip::skip;
-use kyocho_sys::task::ThreadId;
-
-#[path = "support/meeting.rs"]
+#[path = "../support/meeting.rs"]
 mod meeting;
-#[path = "../../microprocess/tests/support/watchdog.rs"]
+mod priorities;
+mod service;
+#[path = "../../../microprocess/tests/support/watchdog.rs"]
 mod watchdog;
-use meeting::{Meeting, role, stay};
+use meeting::SocketFolder;
+use service::{BEGUN, ENTRY, HELD, RELEASED, as_number, bind, method, serve};
 use watchdog::under_watchdog;
-
-/// Methods of the service under test.
-mod method {
-    pub(super) const ECHO: u32 = 0;
-    pub(super) const LEVEL: u32 = 1;
-    pub(super) const SLEEP: u32 = 2;
-    pub(super) const PANIC: u32 = 3;
-    pub(super) const SUM: u32 = 4;
-    pub(super) const FILL: u32 = 5;
-    pub(super) const NEW_COUNTER: u32 = 6;
-    pub(super) const DIE: u32 = 7;
-    pub(super) const PEER: u32 = 8;
-    pub(super) const LONG: u32 = 9;
-    pub(super) const KILL_ME: u32 = 10;
-    pub(super) const VIRTUAL_PROCESSOR: u32 = 11;
-    pub(super) const AWAIT_RELEASE: u32 = 12;
-    pub(super) const IS_REAL_TIME: u32 = 13;
-    pub(super) const IS_REAL_TIME_AFTER_SLEEP: u32 = 14;
-    pub(super) const AWAIT_LEVEL: u32 = 15;
-    pub(super) const AWAIT_LEVEL_ASLEEP: u32 = 16;
-}
-
-/// Number of calls of `SLEEP` that have begun.
-static BEGUN: AtomicUsize = AtomicUsize::new(0);
-/// Number of calls of `AWAIT_RELEASE` that have begun.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-/// Lets one call of `AWAIT_RELEASE` return.
-static RELEASED: AtomicBool = AtomicBool::new(false);
-
-fn number(value: u64) -> Result<Vec<u8>, Failure> {
-    Ok(value.to_le_bytes().to_vec())
-}
-
-fn as_number(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes.try_into().unwrap())
-}
-
-/// An object that clients can ask for.
-struct Counter(AtomicU64);
-
-impl Service for Counter {
-    fn serve(&self, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
-        match call.method() {
-            0 => number(self.0.fetch_add(1, Ordering::Relaxed) + 1),
-            1 => {
-                call.revoke();
-                Ok(Vec::new())
-            }
-            _ => Err(Failure::NoMethod),
-        }
-    }
-}
-
-fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
-    match call.method() {
-        method::ECHO => Ok(call.bytes().to_vec()),
-        method::LEVEL => number(u64::from(Microprocess::current().priority().level())),
-        method::SLEEP => {
-            BEGUN.fetch_add(1, Ordering::SeqCst);
-            sleep(Duration::from_millis(as_number(call.bytes())));
-            Ok(Vec::new())
-        }
-        method::AWAIT_RELEASE => {
-            HELD.fetch_add(1, Ordering::SeqCst);
-            while !RELEASED.swap(false, Ordering::SeqCst) {
-                sleep(Duration::from_millis(1));
-            }
-            Ok(Vec::new())
-        }
-        method::PANIC => resume_unwind(Box::new("on purpose")),
-        method::SUM => number(call.region()?.copy().iter().map(|&byte| u64::from(byte)).sum()),
-        method::FILL => {
-            let value = as_number(call.bytes());
-            call.region()?.in_place().iter().for_each(|word| word.store(value, Ordering::Relaxed));
-            Ok(Vec::new())
-        }
-        method::NEW_COUNTER => number(call.grant(Arc::new(Counter(AtomicU64::new(0))))?.bits()),
-        method::DIE => std::process::abort(),
-        method::PEER => number(u64::from(call.caller().process)),
-        method::LONG => Ok(vec![0; INLINE_BYTES_MAX + 1]),
-        method::KILL_ME => {
-            Microprocess::current().kill().map_err(|_| Failure::Code(1))?;
-            sleep(Duration::from_secs(60));
-            Err(Failure::Code(2))
-        }
-        method::IS_REAL_TIME => number(u64::from(becomes_real_time())),
-        method::IS_REAL_TIME_AFTER_SLEEP => {
-            sleep(Duration::from_millis(as_number(call.bytes())));
-            number(u64::from(becomes_real_time()))
-        }
-        method::AWAIT_LEVEL => {
-            await_level(as_number(call.bytes()), yield_now);
-            Ok(Vec::new())
-        }
-        method::AWAIT_LEVEL_ASLEEP => {
-            await_level(as_number(call.bytes()), || sleep(Duration::from_millis(1)));
-            Ok(Vec::new())
-        }
-        method::VIRTUAL_PROCESSOR => number(virtual_processor() as u64),
-        _ => Err(Failure::NoMethod),
-    }
-}
-
-/// Whether the caller's kernel thread gets a real-time class soon. It inherits the class shortly
-/// after it has found the call.
-fn becomes_real_time() -> bool {
-    let is_real_time = || {
-        yield_now();
-        host_level() < 0
-    };
-    (0..1000).any(|_| is_real_time())
-}
-
-/// Calls `pause` until the caller runs at `level`.
-fn await_level(level: u64, pause: impl Fn()) {
-    while u64::from(Microprocess::current().priority().level()) != level {
-        pause();
-    }
-}
-
-/// The host's priority of the calling kernel thread: below 0 in a real-time class, its own or an
-/// inherited one.
-fn host_level() -> i64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-    // After the name in parentheses come field 3 (the state) and the following ones; the priority
-    // is field 18.
-    stat.rsplit(')').next().unwrap().split_whitespace().nth(15).unwrap().parse().unwrap()
-}
-
-fn bind(path: &Path) -> Server {
-    Server::builder().bind(path, Arc::new(serve)).unwrap()
-}
-
-/// Runs the server if this process was started for that; otherwise it passes at once.
-#[test]
-fn entry_of_the_server_process() {
-    let Some((role, path)) = role() else { return };
-    let processors = role.parse().unwrap();
-    Runtime::builder()
-        .virtual_processors(processors)
-        .build()
-        .run(|| {
-            let _server = bind(&path);
-            stay();
-        })
-        .unwrap();
-}
 
 /// Runs `body` with a client of a server in another process, each with `processors` virtual
 /// processors.
 fn with_client(name: &str, processors: usize, body: impl FnOnce(Client) + Send) {
-    let meeting = Meeting::new(&format!("{name}-{processors}"));
-    let _server = meeting.start("entry_of_the_server_process", &processors.to_string());
+    let meeting = SocketFolder::new(&format!("{name}-{processors}"));
+    let _server = meeting.start(ENTRY, &processors.to_string());
     let path = meeting.path();
     let run = || body(Client::connect(&path).unwrap());
     Runtime::builder().virtual_processors(processors).build().run(run).unwrap();
@@ -226,7 +72,7 @@ fn one_to_one_hundred_callers_each_get_their_own_reply() {
 #[test]
 fn calls_run_while_other_calls_sleep() {
     under_watchdog("calls_run_while_other_calls_sleep", || {
-        let meeting = Meeting::new("sleep");
+        let meeting = SocketFolder::new("sleep");
         let path = meeting.path();
         Runtime::builder()
             .virtual_processors(1)
@@ -250,108 +96,6 @@ fn calls_run_while_other_calls_sleep() {
                     sleep(Duration::from_millis(1));
                 }
                 calls.into_iter().for_each(|call| drop(call.join().unwrap().unwrap()));
-            })
-            .unwrap();
-    });
-}
-
-#[test]
-fn service_runs_at_the_callers_priority() {
-    under_watchdog("service_runs_at_the_callers_priority", || {
-        with_client("level", 1, |client| {
-            // A caller inherits the priority of the microprocess that joins it.
-            Microprocess::current().set_priority(Priority::LOWEST);
-            for level in [63, 5, 0, 40] {
-                let client = client.clone();
-                let caller = Builder::new().priority(Priority::new(level).unwrap());
-                let served =
-                    caller.spawn(move || client.call(method::LEVEL, &[]).unwrap()).unwrap();
-                assert_eq!(as_number(&served.join().unwrap()), u64::from(level));
-            }
-        });
-    });
-}
-
-/// Calls `method`, which returns only at `level`, and sets the caller to `level` while it waits.
-fn change_level_during(client: &Client, method: u32, level: u8) {
-    let (client, caller) = (client.clone(), Builder::new().priority(Priority::new(20).unwrap()));
-    let call = move || client.call(method, &u64::from(level).to_le_bytes()).unwrap();
-    let call = caller.spawn(call).unwrap();
-    // Correct for any progress of the call.
-    yield_now();
-    call.microprocess().set_priority(Priority::new(level).unwrap());
-    call.join().unwrap();
-}
-
-fn change_levels(client: Client) {
-    Microprocess::current().set_priority(Priority::LOWEST);
-    for method in [method::AWAIT_LEVEL, method::AWAIT_LEVEL_ASLEEP] {
-        change_level_during(&client, method, 45);
-        change_level_during(&client, method, 3);
-    }
-}
-
-#[test]
-fn level_that_changes_during_a_call_reaches_the_worker() {
-    under_watchdog("level_that_changes_during_a_call_reaches_the_worker", || {
-        [1, 2].into_iter().for_each(|processors| with_client("rise", processors, change_levels));
-    });
-}
-
-/// Calls until the server reports that it inherited the class. A service that continues on another
-/// kernel thread of its server does not inherit it.
-fn call_until_inherited(client: &Client, method: u32, request: u64) {
-    while as_number(&client.call(method, &request.to_le_bytes()).unwrap()) == 0 {}
-}
-
-#[test]
-fn server_inherits_the_class_of_a_real_time_caller() {
-    const NAME: &str = "server_inherits_the_class_of_a_real_time_caller";
-    under_watchdog(NAME, || {
-        let meeting = Meeting::new("donate");
-        let _server = meeting.start("entry_of_the_server_process", "1");
-        if let Err(why) = set_class(ThreadId::current(), Class::Fifo(10)) {
-            return skip(NAME, &why.to_string());
-        }
-        let run = || {
-            let client = Client::connect(meeting.path()).unwrap();
-            // From here on the client knows which kernel thread serves it and inherits the class.
-            client.call(method::ECHO, &[]).unwrap();
-            call_until_inherited(&client, method::IS_REAL_TIME, 0);
-            // During a short sleep the server keeps the class; after a long one it inherits it
-            // again.
-            for sleep_ms in [2, 100] {
-                call_until_inherited(&client, method::IS_REAL_TIME_AFTER_SLEEP, sleep_ms);
-            }
-        };
-        Runtime::builder().virtual_processors(1).build().run(run).unwrap();
-    });
-}
-
-#[test]
-fn priority_is_inherited_through_a_chain_of_gates() {
-    under_watchdog("priority_is_inherited_through_a_chain_of_gates", || {
-        let (first, second) = (Meeting::new("chain-1"), Meeting::new("chain-2"));
-        let _last = second.start("entry_of_the_server_process", "1");
-        let (first_path, second_path) = (first.path(), second.path());
-        Runtime::builder()
-            .virtual_processors(1)
-            .build()
-            .run(|| {
-                let next = Client::connect(&second_path).unwrap();
-                let relay = move |call: &Call<'_>| {
-                    next.call(call.method(), call.bytes()).map_err(|_| Failure::Code(9))
-                };
-                let _middle = Server::builder().bind(&first_path, Arc::new(relay)).unwrap();
-                let client = Client::connect(&first_path).unwrap();
-                Microprocess::current().set_priority(Priority::LOWEST);
-                for level in [50, 3] {
-                    let client = client.clone();
-                    let caller = Builder::new().priority(Priority::new(level).unwrap());
-                    let served =
-                        caller.spawn(move || client.call(method::LEVEL, &[]).unwrap()).unwrap();
-                    assert_eq!(as_number(&served.join().unwrap()), u64::from(level));
-                }
             })
             .unwrap();
     });
@@ -472,7 +216,7 @@ fn abandon_calls(client: &Client) {
 #[test]
 fn credit_of_an_abandoned_call_is_free_after_the_server_answers() {
     under_watchdog("credit_of_an_abandoned_call_is_free_after_the_server_answers", || {
-        let meeting = Meeting::new("give-up");
+        let meeting = SocketFolder::new("give-up");
         let path = meeting.path();
         let run = || {
             let _server = Server::builder().credits(1).bind(&path, Arc::new(serve)).unwrap();
@@ -486,7 +230,7 @@ fn credit_of_an_abandoned_call_is_free_after_the_server_answers() {
 #[test]
 fn server_refuses_processes_that_may_not_connect() {
     under_watchdog("server_refuses_processes_that_may_not_connect", || {
-        let meeting = Meeting::new("refused");
+        let meeting = SocketFolder::new("refused");
         let path = meeting.path();
         Runtime::builder()
             .virtual_processors(1)

@@ -1,4 +1,5 @@
-/* Several threads of each node: each takes locks, waits, crosses barriers and touches pages by itself. */
+/* Several threads of each node: each takes locks, waits, crosses barriers and touches pages by
+ * itself. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
@@ -17,9 +18,9 @@ static void *work(void *argument) {
     uint32_t me = *(uint32_t *)argument, nodes, rank, all, i;
     kyocho_dsm_statistics_t counted;
     CHECK(kyocho_dsm_barrier(KYOCHO_DSM_ORDINARY) == ENOTCONN);
-    CHECK(kyocho_dsm_rise() == ENOTCONN);
-    CHECK(kyocho_dsm_sit() == 0);
-    CHECK(kyocho_dsm_sit() == EISCONN);
+    CHECK(kyocho_dsm_detach_thread() == ENOTCONN);
+    CHECK(kyocho_dsm_attach_thread() == 0);
+    CHECK(kyocho_dsm_attach_thread() == EISCONN);
     nodes = kyocho_dsm_nodes(), rank = kyocho_dsm_rank(), all = nodes * THREADS;
     CHECK(kyocho_dsm_leave() == EPERM);
     CHECK(kyocho_dsm_move_lock(1, 0) == EPERM);
@@ -45,19 +46,19 @@ static void *work(void *argument) {
     if (me > 0) {
         CHECK(kyocho_dsm_barrier(KYOCHO_DSM_SINGLE_READ_WRITE) == 0);
     }
-    CHECK(kyocho_dsm_rise() == 0);
+    CHECK(kyocho_dsm_detach_thread() == 0);
     CHECK(kyocho_dsm_release(1) == ENOTCONN);
     return NULL;
 }
 
 static pthread_barrier_t both;
 
-/* Has a seat until it is told. */
+/* Has a slot until the main thread signals. */
 static void *stay(void *argument) {
-    CHECK(kyocho_dsm_sit() == 0);
+    CHECK(kyocho_dsm_attach_thread() == 0);
     pthread_barrier_wait(&both);
     pthread_barrier_wait(&both);
-    CHECK(kyocho_dsm_rise() == 0);
+    CHECK(kyocho_dsm_detach_thread() == 0);
     return argument;
 }
 
@@ -65,7 +66,7 @@ int main(void) {
     pthread_t threads[THREADS];
     uint32_t numbers[THREADS], i;
     void *memory;
-    CHECK(kyocho_dsm_share(2) == ENOTCONN && kyocho_dsm_sit() == EAGAIN && kyocho_dsm_unshare() == ENOTCONN);
+    CHECK(kyocho_dsm_share(2) == ENOTCONN && kyocho_dsm_attach_thread() == EAGAIN && kyocho_dsm_unshare() == ENOTCONN);
     CHECK(kyocho_dsm_join(NULL) == 0);
     CHECK(kyocho_dsm_allocate(&memory, 4096, KYOCHO_DSM_ON, 0) == 0);
     sum = memory, turn = (uint32_t *)memory + 8;
@@ -74,7 +75,7 @@ int main(void) {
     CHECK(kyocho_dsm_share(0) == EINVAL && kyocho_dsm_share(40000) == EINVAL && kyocho_dsm_unshare() == EAGAIN);
     CHECK(kyocho_dsm_share(THREADS) == 0);
     CHECK(kyocho_dsm_share(1) == EBUSY && kyocho_dsm_barrier(KYOCHO_DSM_ORDINARY) == EBUSY);
-    CHECK(kyocho_dsm_sit() == EISCONN && kyocho_dsm_leave() == EBUSY);
+    CHECK(kyocho_dsm_attach_thread() == EISCONN && kyocho_dsm_leave() == EBUSY);
     for (i = 0; i < THREADS; i++) {
         numbers[i] = i;
         CHECK(pthread_create(&threads[i], NULL, work, &numbers[i]) == 0);
@@ -82,7 +83,7 @@ int main(void) {
     for (i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
     CHECK(kyocho_dsm_unshare() == 0);
     CHECK(kyocho_dsm_barrier(KYOCHO_DSM_ORDINARY) == 0);
-    /* Seats that nobody takes hold nobody up. */
+    /* A slot that no thread takes delays no barrier. */
     CHECK(kyocho_dsm_share(3) == 0 && kyocho_dsm_unshare() == 0);
     /* One that a thread has does. */
     CHECK(pthread_barrier_init(&both, NULL, 2) == 0 && kyocho_dsm_share(2) == 0);

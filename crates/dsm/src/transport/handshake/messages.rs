@@ -1,4 +1,4 @@
-//! The messages of the handshake (*letters*).
+//! The messages of the handshake.
 
 use core::time::Duration;
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Refusal;
 
 /// Bytes of a hello, a proof or a refusal at most.
-const LETTER_MAX: usize = 256;
+const MESSAGE_BYTES_MAX: usize = 256;
 const LENGTH: usize = 2;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub(super) struct Hello {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Letter {
+pub(super) enum HandshakeMessage {
     Hello(Hello),
     Proof([u8; 32]),
     Refused(Refusal, Hello),
@@ -35,25 +35,25 @@ pub(super) fn both(connector: &Hello, acceptor: &Hello) -> io::Result<Vec<u8>> {
     postcard::to_stdvec(&(connector, acceptor)).map_err(io::Error::other)
 }
 
-/// Sends a letter. It is short, and the first or second one, so a socket accepts it at once.
-pub(super) fn write(stream: &mut TcpStream, letter: &Letter) -> io::Result<()> {
-    let bytes = postcard::to_stdvec(letter).map_err(io::Error::other)?;
+/// Sends a message. It is short, and the first or second one, so a socket accepts it at once.
+pub(super) fn write(stream: &mut TcpStream, message: &HandshakeMessage) -> io::Result<()> {
+    let bytes = postcard::to_stdvec(message).map_err(io::Error::other)?;
     stream.write_all(&[&(bytes.len() as u16).to_le_bytes()[..], &bytes].concat())
 }
 
-/// A letter that arrives byte by byte. No byte after it is read.
+/// A message that arrives byte by byte. No byte after it is read.
 #[derive(Debug, Default)]
 pub(super) struct Reading(Vec<u8>);
 
 impl Reading {
-    /// Reads once. Returns the letter when it is complete. So a deadline can be checked between any
-    /// two bytes.
+    /// Reads once. Returns the message when it is complete. So a deadline can be checked between
+    /// any two bytes.
     ///
     /// # Errors
-    /// `WouldBlock`, `TimedOut`: nothing has arrived. `InvalidData`: this is no letter. Others: the
-    /// peer is gone.
-    pub(super) fn read(&mut self, stream: &mut TcpStream) -> io::Result<Option<Letter>> {
-        let mut buffer = [0; LENGTH + LETTER_MAX];
+    /// `WouldBlock`, `TimedOut`: nothing has arrived. `InvalidData`: this is no message. Others:
+    /// the peer is gone.
+    pub(super) fn read(&mut self, stream: &mut TcpStream) -> io::Result<Option<HandshakeMessage>> {
+        let mut buffer = [0; LENGTH + MESSAGE_BYTES_MAX];
         let missing = self.missing()?;
         match stream.read(&mut buffer[..missing]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -65,8 +65,8 @@ impl Reading {
             return Ok(None);
         }
         let bytes = core::mem::take(&mut self.0);
-        let letter = postcard::from_bytes(&bytes[LENGTH..]);
-        letter.map(Some).map_err(|_| io::ErrorKind::InvalidData.into())
+        let message = postcard::from_bytes(&bytes[LENGTH..]);
+        message.map(Some).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
     /// How many bytes are still to come, as far as is known.
@@ -74,7 +74,7 @@ impl Reading {
         let length = self.0.first_chunk().map(|bytes| usize::from(u16::from_le_bytes(*bytes)));
         match length {
             None => Ok(LENGTH - self.0.len()),
-            Some(length) if (1..=LETTER_MAX).contains(&length) => {
+            Some(length) if (1..=MESSAGE_BYTES_MAX).contains(&length) => {
                 Ok(LENGTH + length - self.0.len())
             }
             Some(_) => Err(io::ErrorKind::InvalidData.into()),
@@ -87,15 +87,15 @@ pub(super) fn is_early(why: &io::Error) -> bool {
     matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// Waits for a complete letter until a deadline, and calls `meanwhile` every `slice`. If `meanwhile`
-/// fails, a letter that has arrived by then is still returned: a peer that refuses this node ends
-/// soon after, and the refusal says more than its end.
+/// Waits for a complete message until a deadline, and calls `meanwhile` every `slice`. If
+/// `meanwhile` fails, a message that has arrived by then is still returned: a peer that refuses
+/// this node ends soon after, and the refusal says more than its end.
 pub(super) fn read_until<E: From<io::Error>>(
     stream: &mut TcpStream,
     until: Instant,
     slice: Duration,
     mut meanwhile: impl FnMut() -> Result<(), E>,
-) -> Result<Letter, E> {
+) -> Result<HandshakeMessage, E> {
     let mut reading = Reading::default();
     loop {
         if let Err(why) = meanwhile() {
@@ -108,20 +108,20 @@ pub(super) fn read_until<E: From<io::Error>>(
             Err(why) if is_early(&why) && !left.is_zero() => {}
             Err(why) if is_early(&why) => return Err(E::from(io::ErrorKind::TimedOut.into())),
             Err(why) => return Err(E::from(why)),
-            Ok(Some(letter)) => return Ok(letter),
+            Ok(Some(message)) => return Ok(message),
             Ok(None) if left.is_zero() => return Err(E::from(io::ErrorKind::TimedOut.into())),
             Ok(None) => {}
         }
     }
 }
 
-/// The letter, if all of it has arrived.
-fn arrived(reading: &mut Reading, stream: &mut TcpStream) -> io::Result<Option<Letter>> {
+/// The message, if all of it has arrived.
+fn arrived(reading: &mut Reading, stream: &mut TcpStream) -> io::Result<Option<HandshakeMessage>> {
     stream.set_read_timeout(Some(Duration::from_millis(1)))?;
     loop {
         match reading.read(stream) {
             Ok(None) => {}
-            Ok(letter) => return Ok(letter),
+            Ok(message) => return Ok(message),
             Err(_) => return Ok(None),
         }
     }
@@ -145,15 +145,18 @@ mod tests {
             layout: [0; 4],
             number: [0; 32],
         };
-        write(&mut sender, &Letter::Refused(Refusal::Layout, hello)).unwrap();
+        write(&mut sender, &HandshakeMessage::Refused(Refusal::Layout, hello)).unwrap();
         drop(sender);
         let until = Instant::now() + Duration::from_secs(60);
         let mut read = || {
             let ended = || Err(io::Error::from(io::ErrorKind::NotConnected));
             read_until::<io::Error>(&mut stream, until, Duration::from_secs(1), ended)
         };
-        let letter = read();
-        assert!(matches!(letter, Ok(Letter::Refused(Refusal::Layout, _))), "{letter:?}");
-        assert_eq!(read().unwrap_err().kind(), io::ErrorKind::NotConnected, "no second letter");
+        let message = read();
+        assert!(
+            matches!(message, Ok(HandshakeMessage::Refused(Refusal::Layout, _))),
+            "{message:?}"
+        );
+        assert_eq!(read().unwrap_err().kind(), io::ErrorKind::NotConnected, "no second message");
     }
 }

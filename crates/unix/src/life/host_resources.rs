@@ -3,23 +3,23 @@
 
 use crate::life::shared_memory::SharedMemory;
 use crate::options::StartError;
-use crate::state::objects::Left;
+use crate::state::objects::PersistentObjects;
 use std::sync::Arc;
 
 /// Shared by front, server and warden. Dropping it, which only the front does, removes them. The
 /// other processes remove them if the front is gone.
 #[derive(Debug)]
-pub(crate) struct Belongings {
+pub(crate) struct HostResources {
     pub(crate) shared_memory: SharedMemory,
-    pub(crate) objects: Arc<Left>,
+    pub(crate) objects: Arc<PersistentObjects>,
 }
 
-impl Belongings {
+impl HostResources {
     /// # Errors
     /// The host's.
     pub(crate) fn new(memory_max_bytes: Option<u64>) -> Result<Self, StartError> {
         let failed = |errno| StartError::Host("memory files", crate::errors::host(errno));
-        let objects = Arc::new(Left::new().map_err(failed)?);
+        let objects = Arc::new(PersistentObjects::new().map_err(failed)?);
         Ok(Self { shared_memory: SharedMemory::new(memory_max_bytes)?, objects })
     }
 
@@ -29,7 +29,7 @@ impl Belongings {
     }
 }
 
-impl Drop for Belongings {
+impl Drop for HostResources {
     fn drop(&mut self) {
         self.objects.remove();
     }

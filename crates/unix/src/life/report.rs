@@ -20,7 +20,7 @@ pub(crate) fn channel() -> Result<(OwnedFd, OwnedFd), Errno> {
 
 /// A report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum Report {
     /// The program has this process number. The message brings its listener.
     Started(u32),
     /// It could not be started.
@@ -33,14 +33,14 @@ pub(crate) enum News {
     Lost,
 }
 
-const NEWS_BYTES: usize = 8;
+const REPORT_BYTES: usize = 8;
 
-impl News {
+impl Report {
     /// Sends the report, with descriptors.
     ///
     /// # Errors
     /// `PIPE`: the other side has ended.
-    pub(crate) fn tell(
+    pub(crate) fn send(
         self,
         channel: BorrowedFd<'_>,
         descriptors: &[BorrowedFd<'_>],
@@ -53,22 +53,24 @@ impl News {
     ///
     /// # Errors
     /// The other side has ended without receiving it. A killed process keeps its end open for a
-    /// while, so that a successful [`tell`](Self::tell) alone says nothing about it.
-    pub(crate) fn tell_last(self, channel: BorrowedFd<'_>) -> Result<(), Errno> {
-        self.tell(channel, &[])?;
+    /// while, so that a successful [`send`](Self::send) alone says nothing about it.
+    pub(crate) fn send_last(self, channel: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.send(channel, &[])?;
         // If an end is closed with a message in its queue, the host reports `CONNRESET` at the
         // other end. Otherwise this is the end of the channel.
-        passing::receive(channel, &mut [0; NEWS_BYTES]).map(drop)
+        passing::receive(channel, &mut [0; REPORT_BYTES]).map(drop)
     }
 
     /// Receives the next report; `None` once the other side has ended. Blocks.
-    pub(crate) fn hear(channel: BorrowedFd<'_>) -> Option<(Self, Vec<OwnedFd>)> {
-        let mut bytes = [0; NEWS_BYTES];
+    pub(crate) fn receive(channel: BorrowedFd<'_>) -> Option<(Self, Vec<OwnedFd>)> {
+        let mut bytes = [0; REPORT_BYTES];
         let (count, descriptors) = passing::receive(channel, &mut bytes).ok()?;
-        Self::from_bytes(bytes).filter(|_| count == NEWS_BYTES).map(|news| (news, descriptors))
+        Self::from_bytes(bytes)
+            .filter(|_| count == REPORT_BYTES)
+            .map(|report| (report, descriptors))
     }
 
-    fn to_bytes(self) -> [u8; NEWS_BYTES] {
+    fn to_bytes(self) -> [u8; REPORT_BYTES] {
         let (kind, value) = match self {
             Self::Started(process) => (0_u32, process),
             Self::Failed(errno) => (1, errno as u32),
@@ -80,7 +82,7 @@ impl News {
         (u64::from(kind) << 32 | u64::from(value)).to_ne_bytes()
     }
 
-    fn from_bytes(bytes: [u8; NEWS_BYTES]) -> Option<Self> {
+    fn from_bytes(bytes: [u8; REPORT_BYTES]) -> Option<Self> {
         let word = u64::from_ne_bytes(bytes);
         let value = word as u32;
         Some(match word >> 32 {
@@ -102,47 +104,47 @@ pub(crate) fn complain(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{News, channel};
+    use super::{Report, channel};
     use crate::options::Outcome;
     use kyocho_sys::prim::thread;
     use std::os::fd::AsFd;
 
     #[test]
-    fn news_arrive_as_they_were_sent() {
-        for news in [
-            News::Started(7),
-            News::Failed(38),
-            News::Stopped,
-            News::Lost,
-            News::Ended(Outcome::Exited(255)),
-            News::Ended(Outcome::Signalled(9)),
+    fn reports_arrive_as_they_were_sent() {
+        for report in [
+            Report::Started(7),
+            Report::Failed(38),
+            Report::Stopped,
+            Report::Lost,
+            Report::Ended(Outcome::Exited(255)),
+            Report::Ended(Outcome::Signalled(9)),
         ] {
             let (from, to) = channel().unwrap();
-            news.tell(from.as_fd(), &[]).unwrap();
-            assert_eq!(News::hear(to.as_fd()).unwrap().0, news);
+            report.send(from.as_fd(), &[]).unwrap();
+            assert_eq!(Report::receive(to.as_fd()).unwrap().0, report);
             drop(from);
-            assert!(News::hear(to.as_fd()).is_none());
+            assert!(Report::receive(to.as_fd()).is_none());
         }
-        assert_eq!(News::from_bytes([0xff; 8]), None);
+        assert_eq!(Report::from_bytes([0xff; 8]), None);
     }
 
     #[test]
     fn a_last_report_is_an_error_if_the_other_side_ends_without_receiving_it() {
         let (from, to) = channel().unwrap();
-        let telling = thread::spawn(move || News::Lost.tell_last(from.as_fd()));
-        assert_eq!(News::hear(to.as_fd()).unwrap().0, News::Lost);
+        let sending = thread::spawn(move || Report::Lost.send_last(from.as_fd()));
+        assert_eq!(Report::receive(to.as_fd()).unwrap().0, Report::Lost);
         drop(to);
-        assert_eq!(telling.join().unwrap(), Ok(()));
+        assert_eq!(sending.join().unwrap(), Ok(()));
 
-        for earlier in [None, Some(News::Stopped)] {
+        for earlier in [None, Some(Report::Stopped)] {
             let (from, to) = channel().unwrap();
             if let Some(earlier) = earlier {
-                earlier.tell(from.as_fd(), &[]).unwrap();
+                earlier.send(from.as_fd(), &[]).unwrap();
             }
-            let telling = thread::spawn(move || News::Lost.tell_last(from.as_fd()));
+            let sending = thread::spawn(move || Report::Lost.send_last(from.as_fd()));
             while !kyocho_sys::descriptor::is_readable(to.as_fd()).unwrap() {}
             drop(to);
-            assert!(telling.join().unwrap().is_err());
+            assert!(sending.join().unwrap().is_err());
         }
     }
 }
