@@ -231,6 +231,20 @@ fn kill(system: &System, place: &OutsideWorld, state: &State, way: (&str, &str))
     }
 }
 
+/// Number of kernel threads beside the spare ones, of which there are more while the host is busy.
+fn count_kernel_threads() -> usize {
+    let spares = || {
+        let processors = snapshot(usize::MAX).virtual_processors;
+        processors.iter().map(|processor| processor.spares as usize).sum::<usize>()
+    };
+    loop {
+        let (before, count) = (spares(), count_entries("/proc/self/task"));
+        if spares() == before {
+            return count - before;
+        }
+    }
+}
+
 /// The counts when the system is idle.
 #[derive(Debug)]
 struct Counts {
@@ -249,7 +263,7 @@ impl Counts {
         }
         Self {
             descriptors: count_descriptors(),
-            kernel_threads: count_entries("/proc/self/task"),
+            kernel_threads: count_kernel_threads(),
             microprocesses: snapshot(usize::MAX).microprocesses.len(),
             foreign_objects: system.kernel.heap.foreign_objects(),
             live_bytes: system.statistics().last.live_bytes,
@@ -293,7 +307,7 @@ fn all_states() {
         while !system.kernel.threads.started().is_empty() {
             nap();
         }
-        // Unused kernel threads end after a while.
+        // Kernel threads of ended calls are spare ones after a while.
         let mut after = Counts::now(&system);
         for _ in 0..10 * LOOKS_MAX {
             if after.is_no_more_than(&before) {

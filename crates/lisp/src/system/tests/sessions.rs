@@ -244,19 +244,19 @@ fn a_deadlock_that_is_reported_late_is_none() {
         let text = "(thread-join! (spawn (lambda () (let loop () (loop))) 'loops))";
         let running = in_background(a, text);
         let kernel = &system.kernel;
-        let found = |is_it: fn(&LispThread) -> bool| loop {
-            if let Some(thread) = kernel.threads.started().into_iter().find(|thread| is_it(thread))
-            {
-                break thread;
+        let find = |is_it: fn(&LispThread) -> bool| loop {
+            let found = kernel.threads.started().into_iter().find(|thread| is_it(thread));
+            if found.is_some() || running.is_finished() {
+                break found;
             }
             nap();
         };
-        let main = found(|thread| thread.parked.load(Ordering::Acquire));
-        let loops =
-            found(|thread| thread.ran_ns.load(Ordering::Relaxed) > 0 && thread.name() == "loops");
+        let waits = |thread: &LispThread| thread.parked.load(Ordering::Acquire);
+        let main = find(waits).unwrap();
+        let loops = find(|thread| thread.name() == "loops").unwrap();
         main.session.report_deadlock(kernel, &loops);
         // It has checked what it waits for.
-        found(|thread| thread.parked.load(Ordering::Acquire));
+        find(waits);
         loops.terminate();
         let (_a, message) = running.join().unwrap();
         assert!(message.contains("terminated"), "{message}");

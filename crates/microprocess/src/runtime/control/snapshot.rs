@@ -49,6 +49,9 @@ pub struct VirtualProcessor {
     pub running: Option<GlobalId>,
     /// Whether its holder sleeps because it has no work.
     pub idle: bool,
+    /// Spare kernel threads: they wait to take it over when its holder blocks. There are more of
+    /// them while the host often blocks its holders.
+    pub spares: u32,
     /// The counts of this virtual processor.
     pub counters: Statistics,
 }
@@ -149,6 +152,7 @@ fn processor(vp: &Vp) -> VirtualProcessor {
         number: vp.index,
         running: vp.current.get().map(|record| global(record.id())),
         idle: vp.is_idle(),
+        spares: vp.pool.size(),
         counters: vp.counters.read(),
     }
 }

@@ -149,15 +149,20 @@ fn users_have_the_processors_in_proportion_to_their_shares() {
         while ran_ns(&four) == 0 {
             nap();
         }
-        // The test's own thread may come late to this, after much more than one turn.
-        let begin_ns = [&one, &four].map(ran_ns);
-        while ran_ns(&four) - begin_ns[1] < WORK_NS {
-            nap();
+        // A busy host may stop the virtual processor for longer than the lead that an account can
+        // have, so not every comparison shows the shares. Without shares none does.
+        loop {
+            // The test's own thread may come late to this, after much more than one turn.
+            let begin_ns = [&one, &four].map(ran_ns);
+            while ran_ns(&four) - begin_ns[1] < WORK_NS {
+                nap();
+            }
+            let (little, much) = (ran_ns(&one) - begin_ns[0], ran_ns(&four) - begin_ns[1]);
+            // A quarter by the shares; three times as much by the number of threads.
+            if (much / 16..much).contains(&little) {
+                break;
+            }
         }
-        let (little, much) = (ran_ns(&one) - begin_ns[0], ran_ns(&four) - begin_ns[1]);
-        // A quarter by the shares; three times as much by the number of threads.
-        assert!(little < much, "{little} beside {much}");
-        assert!(little > much / 16, "{little} beside {much}");
         interrupted(&interrupt, looping);
     });
 }
