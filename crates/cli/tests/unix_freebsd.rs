@@ -122,7 +122,8 @@ fn programs_start_programs_of_freebsd() {
 #[test]
 fn time_disks_and_terminals_are_reported_as_on_freebsd() {
     let expected = "1 7 true 1 no such file or directory\ntrue true 1 true no such file or directory\n\
-        errno 0 errno 0 true 0 true\ninappropriate ioctl for device | bad address | bad address\n";
+        errno 0 errno 0 true 0 true\ninappropriate ioctl for device | bad address | bad address\n\
+        19 <nil>\n";
     succeeds("time_disks_and_terminals_are_reported_as_on_freebsd", &["system"], expected);
 }
 

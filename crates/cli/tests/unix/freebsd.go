@@ -292,7 +292,7 @@ func execute() {
 	fmt.Println(ended.Load())
 }
 
-// Timers of a queue, figures of a disk, and settings of a terminal.
+// Timers of a queue, figures of a disk, settings of a terminal, and a priority.
 func system() {
 	queue, err := syscall.Kqueue()
 	must(err)
@@ -331,6 +331,8 @@ func system() {
 	request(terminal, syscall.TIOCGETA, place)
 	fmt.Println(first, second, echoes, settings[3]&(syscall.ECHO|syscall.ICANON), settings[3]&syscall.ISIG != 0)
 	fmt.Println(request(here, syscall.TIOCGETA, place), "|", request(terminal, syscall.TIOCGETA, 8), "|", request(terminal, syscall.TIOCSETA, 8))
+	must(syscall.Setpriority(0, 0, 19))
+	fmt.Println(syscall.Getpriority(0, 0))
 }
 
 func main() {
