@@ -6,7 +6,8 @@
 //!
 //! # Access rules
 //! * **Cells** belong to the virtual processor in `home`: only its holder accesses them, with
-//!   events masked. The home of a microprocess changes only while it is in a run queue.
+//!   events masked. The home of a microprocess changes only while the microprocess is in no run
+//!   queue and not on its stack.
 //! * `remote` and `inbox_next` carry requests of all other threads. A thread sets a bit; if it was
 //!   the first bit, the thread also links the record into its home's inbox.
 //! * `completion` has a lock of its own.
@@ -131,7 +132,7 @@ pub(crate) struct Record {
     /// The level that was asked for. It becomes `level` when the home's holder handles the change.
     asked_level: AtomicU8,
     /// Switching to it takes more than a switch of stacks: it is stackless, bound to a kernel
-    /// thread, or must move to another virtual processor.
+    /// thread, has orders, or must move to another virtual processor.
     pub(crate) special: Cell<bool>,
     pub(crate) is_stackless: Cell<bool>,
     /// Suspends together with its kernel thread: it is stackless, or called

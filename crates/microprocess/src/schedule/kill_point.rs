@@ -20,8 +20,7 @@ use crate::processor::record::{Record, State};
 use crate::processor::vp::{Masked, Vp, attention};
 use crate::schedule::{Section, mask, switch_away};
 
-/// Suspends `record`, which the base of `vp` has chosen, if that was ordered; returns whether it
-/// did.
+/// Suspends `record`, which the base has chosen, if that was ordered; returns whether it was.
 pub(crate) fn is_suspended_here(record: &'static Record) -> bool {
     if !record.orders.is_suspended() {
         return false;
