@@ -98,7 +98,7 @@ pub(crate) const LEVEL_OFFSET: usize = core::mem::offset_of!(Record, level);
 /// The end of a microprocess, and its joiner.
 pub(crate) struct Completion {
     pub(crate) lock: SpinLock,
-    /// The result is in the slot.
+    /// The microprocess has ended. Its result is in the slot, unless it was abandoned.
     pub(crate) finished: Cell<bool>,
     /// The result is in the slot, and the microprocess is about to leave its stack.
     pub(crate) finishing: Cell<bool>,
@@ -161,7 +161,8 @@ pub(crate) struct Record {
     /// If killed, it runs to its next kill point, however far that is.
     pub(crate) always_unwinds: Cell<bool>,
     pub(crate) orders: Orders,
-    /// The members of the scope whose member it is, while the scope's body runs.
+    /// The members of the scope to which it belongs, from its beginning until it leaves the scope;
+    /// null otherwise.
     pub(crate) scope: AtomicPtr<()>,
     /// The only kernel thread that can run it, while it is bound to one.
     pub(crate) bound: Cell<Option<&'static KernelThread>>,

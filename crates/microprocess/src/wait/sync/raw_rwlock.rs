@@ -2,8 +2,8 @@
 //!
 //! When the lock becomes empty, the first waiters enter at once if they are readers. If the first
 //! waiter is a writer, it enters at once if it is more urgent than the unlocker, or has been
-//! overtaken for [`PATIENCE_NS`], or if the unlocker is outside any runtime. Otherwise the writer is
-//! woken and competes for the lock. A mutex does the same, for the same reason: see
+//! overtaken for [`PATIENCE_NS`], or if the unlocker is outside any runtime. Otherwise it is woken
+//! and competes for the lock. A mutex does the same, for the same reason: see
 //! [`raw_mutex`](super::raw_mutex).
 //!
 //! ```text
