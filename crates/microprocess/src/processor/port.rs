@@ -60,8 +60,8 @@ static FREE: Mutex<Vec<&'static Port>> = Mutex::new(Vec::new());
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 /// The I/O port of one virtual processor. [`wake`](Self::wake), [`cancel`](Self::cancel) and
-/// [`cancel_all`](Self::cancel_all) may be called from any kernel thread. The other methods are for
-/// the holder, with events masked, while a virtual processor has the port. They allocate nothing.
+/// [`cancel_all`](Self::cancel_all) may be called from any kernel thread. While a virtual processor
+/// has the port, its holder calls the other methods, with events masked. Those allocate nothing.
 pub(crate) struct Port {
     ring: IoUring,
     wake: Event,

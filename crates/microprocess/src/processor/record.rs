@@ -6,8 +6,8 @@
 //!
 //! # Access rules
 //! * **Cells** belong to the virtual processor in `home`: only its holder accesses them, with
-//!   events masked. The home of a microprocess changes only while the microprocess is in no run
-//!   queue and not on its stack.
+//!   events masked. The home of a microprocess changes only while the microprocess is suspended and
+//!   in no run queue.
 //! * `remote` and `inbox_next` carry requests of all other threads. A thread sets a bit; if it was
 //!   the first bit, the thread also links the record into its home's inbox.
 //! * `completion` has a lock of its own.

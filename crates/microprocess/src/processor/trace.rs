@@ -190,8 +190,8 @@ pub(crate) fn end_run(deadlock: bool) {
 fn start_if_wanted() {
     let wanted = || std::env::var_os(FILE_VARIABLE).map(PathBuf::from);
     if FILE.get().is_none() && FILE.get_or_init(wanted).is_some() {
-        // If a recording was requested from outside before, it is used. It ends when that is
-        // requested, or when `write_file` is called.
+        // If a recording from outside has begun before, it is used. A request from outside, or
+        // `write_file`, ends it.
         let _recorded_anyway = start();
         kyocho_sys::at_exit::call(write_file);
     }

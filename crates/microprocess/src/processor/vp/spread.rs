@@ -15,7 +15,7 @@ impl Vp {
         self.offered.load(Ordering::Relaxed)
     }
 
-    /// Sets whether a microprocess waits here for which the monitor is to check.
+    /// Sets whether the monitor is to check for a microprocess that waits here.
     pub(crate) fn set_offered(&self, waits: bool) {
         self.offered.store(waits, Ordering::Relaxed);
     }
