@@ -55,7 +55,7 @@ pub(crate) struct KernelThread {
     /// The microprocess that it runs, or that is bound to it. Kept when the virtual processor is
     /// lost.
     pub(crate) running: Cell<Option<&'static Record>>,
-    /// Where its microprocess stopped when it was last bound.
+    /// Where its microprocess was last interrupted, or found asleep in the kernel.
     pub(crate) registers: Cell<Registers>,
     /// The host's number of the thread; 0 before it runs.
     tid: AtomicU32,

@@ -12,9 +12,10 @@
 //! **Invariant:** nothing allocates or frees while events are masked. A microprocess of this
 //! virtual processor may have been preempted inside the allocator, and hold its lock.
 //!
-//! **Invariant:** `attention` holds exactly [`IDLE`](attention::IDLE) while the holder sleeps
-//! because it has no work. The thread that clears the bit wakes the holder. Another holder uses
-//! data of the sleeping one only under a [claim](ClaimedIdle).
+//! **Invariant:** `attention` holds exactly [`IDLE`](attention::IDLE), apart from
+//! [`CLAIMED`](attention::CLAIMED), while the holder sleeps because it has no work. The thread that
+//! clears the bit wakes the holder. Another holder uses data of the sleeping one only under a
+//! [claim](ClaimedIdle).
 #![expect(
     unsafe_code,
     reason = "follows pointers to records and kernel threads, which are never freed"
@@ -110,7 +111,7 @@ pub(crate) struct Vp {
     /// The number of its watcher's map entry; [`NO_MAP_ENTRY`] without a watcher.
     pub(crate) map_entry: AtomicU32,
     /// Whether the monitor is to be called when a microprocess begins to wait here while others are
-    /// idle. If not set, the monitor comes by itself.
+    /// idle. If not set, the monitor checks at its own time.
     offers: AtomicBool,
     /// Whether a microprocess has begun to wait here since the monitor's last check.
     offered: AtomicBool,

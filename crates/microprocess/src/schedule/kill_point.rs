@@ -70,9 +70,9 @@ fn die() -> ! {
     resume_unwind(Box::new(Killed::new()))
 }
 
-/// A separate kill point, for operations that begin without a section: two loads and a branch. The
-/// word it reads may belong to another virtual processor by then. [`obey`] checks reliably, and a
-/// kill that is missed here takes effect at the next kill point.
+/// A separate kill point, for operations that begin without a section: three loads. The attention
+/// word that is read may belong to a virtual processor that the thread has lost meanwhile. [`obey`]
+/// checks reliably, and a kill that is missed here takes effect at the next kill point.
 #[inline(always)]
 pub(crate) fn hot_point() {
     let ordered = |vp: &Vp| vp.attention.load(Ordering::Relaxed) & attention::ORDERS != 0;

@@ -20,7 +20,8 @@ impl Vp {
         self.offered.store(waits, Ordering::Relaxed);
     }
 
-    /// Sets whether it may call the monitor. If not, it waits until the monitor comes.
+    /// Sets whether this virtual processor may call the monitor. If not, the monitor checks at its
+    /// own time.
     pub(crate) fn let_offer(&self, may: bool) {
         let others = self.shared().vps().len() > 1;
         self.offers.store(others && may, Ordering::Relaxed);
