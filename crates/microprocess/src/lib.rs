@@ -43,19 +43,19 @@
 //!
 //! | event (Paper 1, §3.1.2) | here | file |
 //! |---|---|---|
-//! | Blocked | the *sentinel*, next in line for the core, finds the holder asleep and gives the virtual processor to a pooled thread; or a program in the host's scheduler reports it | `sentinel`, `detect`, `taking` |
+//! | Blocked | the *sentinel*, next in line for the core, finds the holder asleep and nominates a pooled thread, which takes the virtual processor; or the monitor finds it, or a program in the host's scheduler reports it | `sentinel`, `monitor`, `detect`, `taking` |
 //! | Unblocked | the thread finds at its next call that it lost its virtual processor; it queues its microprocess and waits for one | `schedule` |
 //! | Resumed | a pooled thread receives a virtual processor and runs the scheduler | `dispatch` |
 //! | Preempted | the *monitor* signals the holder; the thread waits in the handler with its microprocess, and another thread takes the virtual processor | `monitor`, `preempt` |
-//! | Changed | a priority is set from outside: the virtual processor queues the microprocess anew and decides again which one runs | `microprocess`, `vp` |
+//! | Changed | a priority, parameter or pin is changed: the virtual processor queues the microprocess anew and decides again which one runs | `microprocess`, `vp` |
 //! | all of them, to a user scheduler | one type, with the paper's arguments | `event`, `policy::scheduler` |
 //! | stop and resume by global id (§5) | *orders*: kill, suspend, resume, in every state | `orders`, `kill_point`, `control` |
 //! | events masked | a word of the kernel thread; until it is clear, events are kept in `attention` | `kernel_thread`, `vp` |
 //!
-//! The paper changes the kernel to make these upcalls. Linux does not tell an unprivileged program
-//! that one of its threads sleeps, so another thread must watch. A program with `CAP_BPF` may run
-//! code in the host's scheduler instead ([`Detection::Bpf`]). Blocked is therefore noticed some 10
-//! µs late.
+//! The paper changes the kernel to make these upcalls. Linux does not report to an unprivileged
+//! program that one of its threads sleeps. So another thread must check, and Blocked is noticed
+//! some 10 µs late. A program with `CAP_BPF` may run code in the host's scheduler instead
+//! ([`Detection::Bpf`]).
 //!
 //! Priorities hold across the Kyocho processes of one user. These share a file in which each
 //! virtual processor publishes the priority it wants; one that is outranked on its CPU yields it
@@ -73,7 +73,7 @@
 //! Read `data::run_queue` and `data::heap`, then `processor::vp`, `schedule`, `thread::dispatch`,
 //! then the events.
 //!
-//! **Invariant:** nothing allocates, frees or suspends while events are masked.
+//! **Invariant:** nothing allocates or frees while events are masked.
 //!
 //! **Invariant:** a virtual processor has at most one holder. A thread that takes it from a
 //! sleeping holder first proves that the sleeper is in no section and no restartable sequence
@@ -82,8 +82,8 @@
 //! **Invariant:** records are never unmapped; a stale handle does nothing, or at worst ends one
 //! `park` early.
 //!
-//! Lock order: an object's guard, then a select's, then the short locks of slots. No two objects'
-//! guards at once.
+//! Lock order: an object's guard, then a select's, then the short locks of slots. Two objects'
+//! guards are held at once only when a condition variable's wait begins: its own, then the mutex's.
 //!
 //! # Thread-local storage
 //!

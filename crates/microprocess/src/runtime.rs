@@ -62,7 +62,7 @@ pub struct RuntimeBuilder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The number of virtual processors.
+    /// The number of virtual processors, including retired ones.
     pub virtual_processors: usize,
     /// How it is noticed that a kernel thread sleeps: never [`Detection::Auto`].
     pub detection: Detection,

@@ -361,8 +361,9 @@ pub(crate) fn switch_away(vp: Masked<'_>, me: &'static Record) {
                 instruments::leave_for(next);
                 // SAFETY: `next` was queued, so it is suspended, and only this thread took it out
                 // of the queue. No thread switches to `me` before this stack is left: the caller
-                // holds the virtual processor until then, and records move to others only from its
-                // run queue, at the next scheduling point.
+                // holds the virtual processor until then. Records move to others only from its run
+                // queue, at the next scheduling point, or while its holder sleeps on the base
+                // stack.
                 unsafe { switch(me.context.as_ptr(), next.context.get()) };
             }
         }

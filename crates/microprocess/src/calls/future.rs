@@ -308,7 +308,7 @@ impl<T> FutureHandle<T> {
     /// Waits for the end of the future.
     ///
     /// # Errors
-    /// The payload, if it panicked.
+    /// The payload, if it panicked. [`Killed`], if its microprocess was killed.
     ///
     /// # Panics
     /// The caller is not a microprocess.

@@ -1,11 +1,11 @@
 //! Input and output that hold no kernel thread while they wait.
 //!
-//! Every operation that may wait for data goes through the ring that its virtual processor shares with the kernel
-//! (`io_uring`). An operation that need not wait costs one system call. Otherwise the microprocess
-//! waits as for any other object: time limits, priorities and the deadlock report work as usual. If
-//! rings are refused (by an old kernel or some containers), operations are plain system calls. A
-//! call that sleeps is then a Blocked event, and the virtual processor continues with another
-//! kernel thread. [`mechanism`] returns which one is used.
+//! Every operation that may wait for data goes through the ring that its virtual processor shares
+//! with the kernel (`io_uring`). An operation that need not wait costs one system call. Otherwise
+//! the microprocess waits as for any other object: time limits, priorities and the deadlock report
+//! work as usual. If rings are refused (by an old kernel or some containers), operations are plain
+//! system calls. A call that sleeps is then a Blocked event, and the virtual processor continues
+//! with another kernel thread. [`mechanism`] returns which of the two is used.
 //!
 //! [`File`] is here, sockets are in [`net`](crate::calls::net). They implement std's `Read` and
 //! `Write`, so std's buffering, line reading and copying work on them. Names are resolved by the C

@@ -5,7 +5,7 @@
 //!                                             └──► a microprocess per slot: takes the bits, sends them ──► Receiver
 //! ```
 //!
-//! A signal handler may interrupt any code, so it does no more than that. As in the kernel, a
+//! A signal handler may interrupt any code, so it only sets bits and notifies. As in the kernel, a
 //! signal that comes again before it was taken counts once. While a signal has a receiver, it has
 //! no other effect. When its last receiver is dropped, its former action is restored; that also
 //! applies to a signal on its way at that moment.

@@ -2,7 +2,7 @@
 //!
 //! | source | how it learns | needs | file |
 //! |---|---|---|---|
-//! | BPF | a BPF program runs inside the host's scheduler whenever a kernel thread of a runtime stops or continues | `CAP_BPF`, `CAP_PERFMON` | `detect/observer` |
+//! | BPF | a BPF program runs at every switch of the host's scheduler, and records when a kernel thread of a runtime stops or continues | `CAP_BPF`, `CAP_PERFMON` | `detect/observer` |
 //! | sentinel | it is next in line for the core, so it runs when the holder does not | a pinned holder | `sentinel` |
 //! | monitor | checks at intervals | | `monitor` |
 //!

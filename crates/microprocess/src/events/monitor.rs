@@ -32,8 +32,8 @@ use crate::schedule::preempt;
 const PATIENCE_NS: u64 = 50_000;
 /// A microprocess that has run this long without a switch is interrupted at once.
 const HOG_NS: u64 = 1_000_000;
-/// How soon a busy virtual processor is checked again after its holder was found asleep. Each check
-/// that finds the holder awake doubles the time.
+/// How soon a busy virtual processor is checked again after it was taken from a holder that slept.
+/// Each check that takes nothing doubles the time.
 const LOOK_MIN_NS: u64 = 50_000;
 /// The longest time between checks without a sentinel. With one it is a slice: on a core that other
 /// programs want, the sentinel may wait long for its turn.
@@ -69,8 +69,8 @@ impl Calls {
     }
 }
 
-/// Looks in a row that find the holder asleep and no spare for its processor, before the reserve
-/// gets it: the maker needs some 50 µs for a spare.
+/// After this many checks in a row that find the holder asleep and no spare thread, the reserve
+/// receives the virtual processor. The maker needs some 50 µs for a spare thread.
 const WITHOUT_SPARE_MAX: u32 = 4;
 
 /// What the monitor remembers of one virtual processor.
@@ -85,7 +85,7 @@ struct Watch {
     asked_ns: Option<u64>,
     /// The interval between checks of its holder.
     look_ns: u64,
-    /// Looks in a row that found the holder asleep and no spare.
+    /// Checks in a row that found the holder asleep and no spare thread.
     without_spare: u32,
     /// When it was last seen busy; 0 before.
     seen_ns: u64,
@@ -143,8 +143,8 @@ impl Watch {
         Decision { tell, interrupt: patience_over, look_ns }
     }
 
-    /// Takes `vp` from its holder if that sleeps; whether it did. Where the maker makes no spare,
-    /// the reserve gets it.
+    /// Takes `vp` from its holder if the holder sleeps; returns whether it was taken. If the maker
+    /// has made no spare thread for some checks, the reserve receives `vp`.
     fn take(&mut self, vp: &'static Vp) -> bool {
         let look = take_from_sleeper(vp);
         self.without_spare = if look == Look::NoSpare { self.without_spare + 1 } else { 0 };
@@ -155,8 +155,8 @@ impl Watch {
         take_for_reserve(vp)
     }
 
-    /// When to look at the holder again, which was found asleep or not; `longest_ns` bounds the
-    /// time between.
+    /// The interval until the next check of the holder, at most `longest_ns`. `found_asleep`: the
+    /// virtual processor was just taken from a holder that slept.
     fn next_look(&mut self, found_asleep: bool, longest_ns: u64) -> u64 {
         self.look_ns = if found_asleep { LOOK_MIN_NS } else { self.look_ns.max(LOOK_MIN_NS) * 2 };
         self.look_ns = self.look_ns.min(longest_ns);
@@ -225,7 +225,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         return await_timers(vp, now_ns);
     }
     if vp.is_retired() {
-        // The running microprocess may not know it yet, or was unwinding when it was told.
+        // The running microprocess may not have noticed this yet, or was unwinding when it did.
         vp.alert(attention::RECONSIDER);
     }
     let is_spent = now_ns < vp.shared().spent_until_ns.load(Ordering::SeqCst);

@@ -40,7 +40,8 @@ impl fmt::Debug for Outside {
 }
 
 impl Outside {
-    /// Announces that to the caller's runtime. The value may be dropped on any kernel thread.
+    /// Announces to the caller's runtime that a kernel thread outside will wake a microprocess. The
+    /// value may be dropped on any kernel thread.
     ///
     /// # Panics
     /// The caller is not a microprocess.

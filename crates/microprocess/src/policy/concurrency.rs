@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   0   1   2 │ 3   4        the first `concurrency` run, the rest are retired
-//!   run       │ retired      runs nothing: its base sends what becomes runnable elsewhere
+//!   run       │ retired      runs nothing: its base sends elsewhere what becomes runnable
 //! ```
 //!
 //! A retired virtual processor keeps its port, its timers and its inbox, so operations begun there
@@ -12,8 +12,8 @@
 //! of a retired virtual processor sleep.
 //!
 //! The paper's kernel discards the surplus kernel threads and makes new ones later. Here they sleep
-//! instead: making a kernel thread takes as long as a thousand switches. Their number is bounded by
-//! what the runtime was built for.
+//! instead: making a kernel thread takes as long as a thousand switches. Their number is bounded,
+//! since the runtime was built for a greatest number of virtual processors.
 
 use core::fmt;
 

@@ -31,14 +31,14 @@
 //! returned. Suspending panics.
 //!
 //! # What happens to one that is broken
-//! What it picks is checked: an entry that is not runnable here, none while there are some, or a panic costs it its place. The
-//! built-in scheduler goes on with everything that was runnable, and [`report`] names the
-//! [`Fault`].
+//! What a scheduler picks is checked. A scheduler is removed if it picks an entry that is not
+//! runnable there, picks none although some are queued, or panics. The built-in scheduler then
+//! continues with everything that was runnable, and [`report`] returns the [`Fault`].
 //!
-//! A panic allocates, with events masked: std makes its payload, and prints, before anybody can
-//! catch it. The virtual processor then waits for the allocator as any program does, and for ever
-//! if a microprocess of its own was preempted inside the allocator. Such a preemption is put off,
-//! so that is unlikely, but it is why a scheduler should not panic.
+//! A panic allocates, with events masked: std makes its payload, and prints, before it is caught.
+//! The virtual processor then waits for the allocator as any program does. It waits for ever if a
+//! microprocess of its own was preempted inside the allocator. Such preemptions are postponed, so
+//! this is unlikely, but a scheduler should not panic.
 
 mod earliest_deadline;
 mod feedback;

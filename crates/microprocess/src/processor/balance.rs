@@ -20,7 +20,7 @@ use core::mem;
 
 use crate::processor::scheduler::Runs;
 
-/// The most microprocesses that are counted; twice the most that are moved at a time.
+/// The most waiting microprocesses that are counted, and so the most that are moved at a time.
 pub(crate) const COUNTED_MAX: usize = 64;
 
 /// How long a virtual processor is watched before an idle one is woken for it: several times what a
@@ -33,7 +33,8 @@ const INTERVAL_AFTER_LONG_NS: u64 = 1_000_000;
 /// Average runs longer than this gain by another virtual processor: moving a microprocess costs
 /// less.
 const LONG_RUN_NS: u64 = 20_000;
-/// How long a virtual processor is busy before the first trial.
+/// How long a virtual processor is busy before the first trial, how long a trial must last to count
+/// as a success, and the pause after the first failure.
 const TRIAL_NS: u64 = 4_000_000;
 /// After this many failures the pause no longer doubles.
 const FAILURES_MAX: u32 = 8;

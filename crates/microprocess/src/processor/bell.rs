@@ -141,7 +141,7 @@ impl Bell {
         }
     }
 
-    /// As it was at first: it has been taken down.
+    /// Resets the bell, which has been taken down, for the next run.
     pub(crate) fn renew(&self) {
         self.rests_here.store(0, Ordering::SeqCst);
         self.hand_overs_to_skip.store(0, Ordering::Relaxed);

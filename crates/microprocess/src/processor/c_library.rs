@@ -1,15 +1,16 @@
 //! Postpones a preemption that interrupts the C library, since locks of the library are likely to
 //! be held there.
 //!
-//! A preempted microprocess waits in its signal handler, with whatever lock it holds. If that is a lock of
-//! the allocator, each kernel thread that allocates from the same arena waits for the microprocess. One of
-//! them can be the maker, so no spare kernel thread comes; the [pool](crate::processor::pool)'s
-//! reserve then hands a virtual processor whose holder sleeps to the microprocess. So all go on in
-//! any case, but late.
+//! A preempted microprocess waits in its signal handler, and keeps the locks that it holds. If one
+//! of them is a lock of the allocator, each kernel thread that allocates from the same arena waits
+//! for the microprocess. The maker may be among these threads, and then makes no spare kernel
+//! thread. In that case the reserve of the [pool](crate::processor::pool) takes a virtual processor
+//! from a holder that sleeps, and passes it to the microprocess. So every thread continues, but
+//! late.
 //!
-//! Calls of the C library are short, so the preemption is put off to the monitor's next look. A call that
-//! computes for long is preempted all the same, after [`PUT_OFFS_MAX`] looks in a row. Nothing is
-//! put off for locks of an allocator elsewhere, in the program or in another library.
+//! Calls of the C library are short, so the preemption is postponed to the next check of the
+//! monitor. A call that computes for long is preempted after [`PUT_OFFS_MAX`] postponements in a
+//! row. An allocator elsewhere, in the program or in another library, postpones nothing.
 
 use std::fs;
 use std::sync::OnceLock;

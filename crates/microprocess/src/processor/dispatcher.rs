@@ -1,4 +1,4 @@
-//! The functions of higher layers that a virtual processor calls. This is the only call upwards.
+//! The functions of higher layers by which kernel threads and microprocesses are dispatched.
 //!
 //! A virtual processor carries microprocesses, but does not know how they are dispatched. The
 //! runtime installs these functions before the first kernel thread starts. No switch of

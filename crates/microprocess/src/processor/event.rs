@@ -35,7 +35,8 @@ pub enum EventKind {
     Preempted,
     /// A kernel thread without a microprocess received the virtual processor.
     Resumed,
-    /// The priority or the parameter of a microprocess was changed from outside.
+    /// The priority, the parameter or the pin of a microprocess was changed, by the microprocess
+    /// itself, by another thread or by inheritance.
     Changed,
 }
 

@@ -29,8 +29,8 @@ use crate::processor::kernel_thread::KernelThread;
 use crate::processor::record::Record;
 
 /// Whether the microprocess of `record` would continue in the middle of a sequence when it returns
-/// from its signal handlers. `thread` carries it, and it stands still in user mode with stack
-/// pointer `sp`.
+/// from its signal handlers. `thread` carries the microprocess and executes no user code now; its
+/// user stack pointer is `sp`.
 ///
 /// Call in a signal handler for the calling thread, or for a sleeping thread with a claim pending.
 pub(crate) fn continues_in_a_sequence(thread: &KernelThread, record: &Record, sp: usize) -> bool {

@@ -31,9 +31,10 @@
 //! | a semaphore, a barrier, a scope, a notification | none: it is not known in advance which microprocess will release, arrive or notify |
 //! | room or a message in a channel | none: any holder of the other end may come, and ends are cloned and passed on |
 //!
-//! If no microprocess inherits, waiters are served by priority, and equal ones first come, first
-//! served. A waiter whose priority changes is queued anew ([`Ranking`]). A program that needs
-//! inheritance there takes a mutex around its state, or makes a call.
+//! The objects of the last two rows pass no level on. They serve their waiters by priority, and
+//! equal ones first come, first served. A waiter whose priority changes is queued anew
+//! ([`Ranking`]). A program that needs inheritance there takes a mutex around its state, or makes a
+//! call.
 //!
 //! **Lock order:** an object's guard, then a record's inheritance lock. In the opposite order the
 //! guard is only tried ([`Source::try_pass_on`]). No thread waits for a second inheritance lock

@@ -1,10 +1,10 @@
-//! What Valgrind and `ThreadSanitizer` are told, if one of them watches the program.
+//! Reports to Valgrind and `ThreadSanitizer`, if one of them checks the program.
 //!
-//! * **Valgrind** is told of each stack once, when the stack's memory is prepared.
-//! * **`ThreadSanitizer`** has a *fiber* for each microprocess, and is told of every switch. A
-//!   switch alone orders nothing for it: two microprocesses of one virtual processor race just as
-//!   those of two do. Ordering is reported by [`release`] and [`acquire`], which every guarded
-//!   object, spawn, join and unpark calls, with an address that both sides know.
+//! * **Valgrind** receives the addresses of each stack once, when the stack's memory is prepared.
+//! * **`ThreadSanitizer`** has a *fiber* for each microprocess, and receives every switch. For it,
+//!   a switch alone orders nothing: two microprocesses of one virtual processor race just as those
+//!   of two do. [`release`] and [`acquire`] report ordering, with an address that both sides know.
+//!   Guarded objects, spin mutexes, spawn, join and unpark call them.
 //!
 //! Without either of them, each call here is one load and a branch that is not taken.
 #![expect(unsafe_code, reason = "calls the runtime of a sanitizer")]

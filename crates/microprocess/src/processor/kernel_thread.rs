@@ -55,7 +55,7 @@ pub(crate) struct KernelThread {
     /// The microprocess that it runs, or that is bound to it. Kept when the virtual processor is
     /// lost.
     pub(crate) running: Cell<Option<&'static Record>>,
-    /// Where its microprocess stopped when it was last bound.
+    /// Where its microprocess was last interrupted, or found asleep in the kernel.
     pub(crate) registers: Cell<Registers>,
     /// The host's number of the thread; 0 before it runs.
     tid: AtomicU32,
@@ -100,9 +100,9 @@ pub(crate) struct KernelThread {
 
 /// Offset of the mask in a record, in bytes.
 pub(crate) const MASK_OFFSET: usize = offset_of!(KernelThread, hold) + Hold::<Vp>::MASK_OFFSET;
-/// Offset of the virtual processor in a record. Behind it ends the part that the program in the
-/// host's scheduler reads.
+/// Offset of the virtual processor in a record, in bytes.
 pub(crate) const VP_OFFSET: usize = offset_of!(KernelThread, hold) + Hold::<Vp>::VP_OFFSET;
+/// How many bytes, from the start of a record, the program in the host's scheduler reads.
 pub(crate) const HEAD_BYTES: usize = VP_OFFSET + size_of::<usize>();
 
 // SAFETY: the cells are used by the thread itself, with these exceptions. `stacks` is set while

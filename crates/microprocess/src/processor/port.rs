@@ -59,9 +59,9 @@ static FREE: Mutex<Vec<&'static Port>> = Mutex::new(Vec::new());
 /// Whether the kernel has refused a ring.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// The I/O port of one virtual processor. All methods but [`wake`](Self::wake) and
-/// [`cancel`](Self::cancel) are for the holder, with events masked. Nothing here allocates after
-/// [`open`](Self::open).
+/// The I/O port of one virtual processor. [`wake`](Self::wake), [`cancel`](Self::cancel) and
+/// [`cancel_all`](Self::cancel_all) may be called from any kernel thread. While a virtual processor
+/// has the port, its holder calls the other methods, with events masked. Those allocate nothing.
 pub(crate) struct Port {
     ring: IoUring,
     wake: Event,

@@ -6,12 +6,11 @@
 //! ```
 //!
 //! An installed scheduler is code of the program. It is called with events masked and with no other
-//! borrow active. Microprocesses that become runnable during a call wait in the built-in queue
-//! until the call is over. A broken scheduler is removed: everything that was runnable is found by
-//! its `queued` flag, and continues in the built-in queue.
+//! borrow active. Microprocesses that become runnable during a call wait in the built-in queue. The
+//! scheduler receives them before it next picks. A broken scheduler is removed: everything that was
+//! runnable is found by its `queued` flag, and continues in the built-in queue.
 //!
-//! **Invariant:** outside of calls, either no scheduler is installed or the built-in queue is
-//! empty.
+//! **Invariant:** `pop` asks an installed scheduler only while the built-in queue is empty.
 //!
 //! **Invariant:** `Installed::count` records of this virtual processor have their `queued` flag
 //! set.

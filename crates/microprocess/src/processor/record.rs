@@ -6,7 +6,8 @@
 //!
 //! # Access rules
 //! * **Cells** belong to the virtual processor in `home`: only its holder accesses them, with
-//!   events masked. The home of a microprocess changes only while it is in a run queue.
+//!   events masked. The home of a microprocess changes only while the microprocess is suspended and
+//!   in no run queue.
 //! * `remote` and `inbox_next` carry requests of all other threads. A thread sets a bit; if it was
 //!   the first bit, the thread also links the record into its home's inbox.
 //! * `completion` has a lock of its own.
@@ -97,7 +98,7 @@ pub(crate) const LEVEL_OFFSET: usize = core::mem::offset_of!(Record, level);
 /// The end of a microprocess, and its joiner.
 pub(crate) struct Completion {
     pub(crate) lock: SpinLock,
-    /// The result is in the slot.
+    /// The microprocess has ended. Its result is in the slot, unless it was abandoned.
     pub(crate) finished: Cell<bool>,
     /// The result is in the slot, and the microprocess is about to leave its stack.
     pub(crate) finishing: Cell<bool>,
@@ -131,7 +132,7 @@ pub(crate) struct Record {
     /// The level that was asked for. It becomes `level` when the home's holder handles the change.
     asked_level: AtomicU8,
     /// Switching to it takes more than a switch of stacks: it is stackless, bound to a kernel
-    /// thread, or must move to another virtual processor.
+    /// thread, has orders, or must move to another virtual processor.
     pub(crate) special: Cell<bool>,
     pub(crate) is_stackless: Cell<bool>,
     /// Suspends together with its kernel thread: it is stackless, or called
@@ -160,7 +161,8 @@ pub(crate) struct Record {
     /// If killed, it runs to its next kill point, however far that is.
     pub(crate) always_unwinds: Cell<bool>,
     pub(crate) orders: Orders,
-    /// The members of the scope whose member it is, while the scope's body runs.
+    /// The members of the scope to which it belongs, from its beginning until it leaves the scope;
+    /// null otherwise.
     pub(crate) scope: AtomicPtr<()>,
     /// The only kernel thread that can run it, while it is bound to one.
     pub(crate) bound: Cell<Option<&'static KernelThread>>,

@@ -175,8 +175,8 @@ impl Reflected {
         self.announced.fetch_max(level, Ordering::Relaxed);
     }
 
-    /// Whether the sentinel of such a holder must pause, to leave CPU time to others or to the
-    /// holder.
+    /// Whether the sentinel of this virtual processor must pause after checks that found nothing,
+    /// to leave CPU time to others or to the holder.
     pub(crate) fn asks_for_pauses(&self) -> bool {
         self.level() != Priority::NORMAL.level()
     }

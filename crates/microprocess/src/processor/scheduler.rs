@@ -99,7 +99,8 @@ pub trait Scheduler: Send {
     /// Reports an event of the kernel side.
     fn event(&mut self, _event: &Event, _now_ns: u64) {}
 
-    /// How many entries to move to idle virtual processors. By default: even shares.
+    /// How many entries to move to idle virtual processors. By default: as many as the built-in
+    /// scheduler moves.
     fn surplus(&self, demand: Demand) -> usize {
         crate::processor::balance::share(demand.runnable, demand.idle, demand.runs)
     }
@@ -129,7 +130,7 @@ pub enum Fault {
     /// It picked or gave an entry that is not runnable on this virtual processor, or gave away a
     /// pinned entry.
     NotRunnable,
-    /// It picked nothing although entries were enqueued.
+    /// It picked nothing, or reported no most urgent entry, although entries were enqueued.
     Lost,
     /// It panicked, perhaps because it called something that suspends.
     Panicked,

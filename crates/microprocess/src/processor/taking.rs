@@ -18,8 +18,9 @@
 //!
 //! A claim delays a holder that runs, so monitor and watchers also check before they claim. A
 //! thread that returns from the kernel claims at once: it runs on the holder's core, so the holder
-//! does not run. So does a spare thread that a sentinel nominated, if the last spare thread, now
-//! the holder, has left the core again.
+//! does not run. A spare thread that a sentinel nominated claims at once, too: the sentinel has
+//! checked the holder. It omits its check if the thread that it nominated last took the virtual
+//! processor. That thread has left the core again, or the sentinel would not run.
 #![expect(unsafe_code, reason = "makes a token for a holder that sleeps")]
 
 use kyocho_arch::restartable;

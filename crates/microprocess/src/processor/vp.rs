@@ -12,9 +12,10 @@
 //! **Invariant:** nothing allocates or frees while events are masked. A microprocess of this
 //! virtual processor may have been preempted inside the allocator, and hold its lock.
 //!
-//! **Invariant:** `attention` holds exactly [`IDLE`](attention::IDLE) while the holder sleeps
-//! because it has no work. The thread that clears the bit wakes the holder. Another holder uses
-//! data of the sleeping one only under a [claim](ClaimedIdle).
+//! **Invariant:** `attention` holds exactly [`IDLE`](attention::IDLE), apart from
+//! [`CLAIMED`](attention::CLAIMED), while the holder sleeps because it has no work. The thread that
+//! clears the bit wakes the holder. Another holder uses data of the sleeping one only under a
+//! [claim](ClaimedIdle).
 #![expect(
     unsafe_code,
     reason = "follows pointers to records and kernel threads, which are never freed"
@@ -71,8 +72,8 @@ pub(crate) const NEVER_NS: u64 = u64::MAX;
 /// The virtual processor has no watcher.
 pub(crate) const NO_MAP_ENTRY: u32 = u32::MAX;
 
-/// A busy virtual processor checks for completed I/O once in this many switches. An idle one does
-/// so at once. If its microprocess does not switch, it does so at the end of the slice.
+/// A busy virtual processor checks for completed I/O once in this many switches, and at the end of
+/// a time slice. An idle one does so at once.
 const SWITCHES_PER_REAP: u64 = 64;
 
 /// A virtual processor. Never freed.
@@ -110,7 +111,7 @@ pub(crate) struct Vp {
     /// The number of its watcher's map entry; [`NO_MAP_ENTRY`] without a watcher.
     pub(crate) map_entry: AtomicU32,
     /// Whether the monitor is to be called when a microprocess begins to wait here while others are
-    /// idle. If not set, the monitor comes by itself.
+    /// idle. If not set, the monitor checks at its own time.
     offers: AtomicBool,
     /// Whether a microprocess has begun to wait here since the monitor's last check.
     offered: AtomicBool,
@@ -191,11 +192,11 @@ impl Vp {
         self.cpu.store(cpu, Ordering::Relaxed);
     }
 
-    /// Makes it as it was at first, for the next run. It has stopped and nobody holds it; its inbox
-    /// is closed until the end of this.
+    /// Resets a virtual processor that has stopped, for the next run. No thread holds it, and its
+    /// inbox is closed until this returns.
     ///
-    /// Kernel threads of no run may still have a reference to it, and tell it something at any
-    /// time. A bit of `attention` that comes so late makes the next holder look in vain.
+    /// Kernel threads outside any run may still have a reference to it, and set a bit of
+    /// `attention` at any time. Such a late bit makes the next holder check in vain.
     pub(crate) fn renew(&'static self) {
         // SAFETY: no holder is there.
         unsafe { Masked::assume(self) }.own().renew();
@@ -222,7 +223,8 @@ impl Vp {
         self.cpu.load(Ordering::Relaxed)
     }
 
-    /// Sets the CPU to which its holders are pinned. The present one moves when it next gives way.
+    /// Sets the CPU to which its holders are pinned. The present holder moves when it next serves
+    /// [`RANK`](attention::RANK).
     pub(crate) fn move_to(&self, cpu: usize) {
         self.cpu.store(cpu, Ordering::Relaxed);
     }
@@ -259,7 +261,7 @@ impl Vp {
         unsafe { self.own.get_shared() }.queue.control()
     }
 
-    /// Whether it stands for kernel threads outside any runtime.
+    /// Whether it represents kernel threads outside any runtime.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
         ptr::eq(self, &raw const FOREIGN)
@@ -301,7 +303,8 @@ impl Vp {
 
     // ----- called from outside -----------------------------------------------------------------
 
-    /// Puts what is asked of a record into the inbox; if that is closed, into that of its home.
+    /// Puts the message to a record into this inbox; if this one is closed, into the inbox of the
+    /// record's home.
     pub(crate) fn receive(&self, link: Link<Record>) {
         let record = link.record();
         if let Err(link) = self.inbox.put(link) {
@@ -316,8 +319,9 @@ impl Vp {
         }
     }
 
-    /// Takes no more messages: it has stopped. What is left is for microprocesses that have ended
-    /// with their run, or that have their slots from one and another home.
+    /// Closes the inbox of a virtual processor that has stopped. A message that is left there is
+    /// for a microprocess that ended with this run, or for the next user of its slot, which has
+    /// another home.
     pub(crate) fn close_inbox(&self) {
         self.inbox.close(forward);
     }
@@ -383,7 +387,8 @@ impl Vp {
     }
 }
 
-/// Sends on what came to a virtual processor that has stopped.
+/// Forwards a message from the inbox of a virtual processor that has stopped to the record's home,
+/// unless the home has stopped as well.
 #[cold]
 fn forward(link: Link<Record>) {
     let record = link.record();

@@ -89,7 +89,8 @@ impl<M: Member> Bias<M> {
     }
 
     /// Whether sections must take the short locks. Called in a section: the caller may rely on the
-    /// answer until its section ends. It sees everything that earlier members did inside.
+    /// answer until its section ends. If no locks are needed, the caller sees everything that other
+    /// members did before they left.
     #[inline(always)]
     pub(crate) fn is_revoked(&self) -> bool {
         self.revoked.load(Ordering::Acquire)

@@ -181,8 +181,8 @@ impl<P: 'static> Hold<P> {
     }
 }
 
-/// Runs `taking`, unless another thread is taking the same virtual processor. A thread of the
-/// lowest class may be at that for long, so nothing else may wait for its end.
+/// Runs `taking`, unless another thread is taking the same virtual processor. Does not wait for
+/// that thread: the host may keep it off its core for long.
 pub(crate) fn exclusively<T>(busy: &AtomicBool, taking: impl FnOnce() -> Option<T>) -> Option<T> {
     if busy.swap(true, Ordering::Acquire) {
         return None;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The inbox of a virtual processor that has stopped is *closed*. A link for a closed inbox is
-//! [reconsidered](reconsider). The message to a record of an ended run is dropped. But the slot may
-//! belong to another microprocess by now, with another home.
+//! [reconsidered](reconsider). The message to a record of an ended run is dropped. But if the slot
+//! belongs to another microprocess by now, whose home is open, the message is sent to that home.
 //!
 //! **Invariant:** the `LINKED` bit of a record is set exactly while there is a [`Link`] to it, or
 //! while it is in an inbox. Meanwhile only the owner of the link, or of the inbox, writes `next`.

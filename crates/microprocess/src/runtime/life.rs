@@ -175,8 +175,8 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) -> usize {
             // Its scheduler no longer exists, and no scheduler has the next user of the slot yet.
             record.scheduling.set_queued(false);
             drop(record.machine.take());
-            // Their destructors do not run: the microprocess never runs again, and the values need
-            // not be `Send`.
+            // The destructors of the local values do not run: the microprocess never runs again,
+            // and the values need not be `Send`.
             core::mem::forget(record.locals.take());
             record.inheritance.forget();
             if is_unreferenced(record) {

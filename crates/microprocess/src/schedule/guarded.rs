@@ -1,7 +1,7 @@
 //! The state of a synchronisation object, and waiting for it to change.
 //!
 //! On one virtual processor, masking events excludes all others without any atomic instruction.
-//! With several virtual processors, a short spin lock is added.
+//! While several virtual processors are awake, a short spin lock is added.
 #![expect(unsafe_code, reason = "a lock around a cell")]
 
 use core::fmt;
@@ -180,8 +180,8 @@ impl<'a, T> Guard<'a, T> {
         unsafe { Masked::assume(self.section.vp()) }
     }
 
-    /// Gives up access and waits until it is made runnable by a thread that finds it in a wait
-    /// queue.
+    /// Gives up access. Waits until a thread that finds the caller in a wait queue makes the caller
+    /// runnable.
     ///
     /// No wake is lost: the next accessor may wake the caller at once, even before it has left its
     /// stack.

@@ -20,8 +20,7 @@ use crate::processor::record::{Record, State};
 use crate::processor::vp::{Masked, Vp, attention};
 use crate::schedule::{Section, mask, switch_away};
 
-/// Suspends `record`, which the base of `vp` has chosen, if that was ordered; returns whether it
-/// did.
+/// Suspends `record`, which the base has chosen, if that was ordered; returns whether it was.
 pub(crate) fn is_suspended_here(record: &'static Record) -> bool {
     if !record.orders.is_suspended() {
         return false;
@@ -71,9 +70,9 @@ fn die() -> ! {
     resume_unwind(Box::new(Killed::new()))
 }
 
-/// A separate kill point, for operations that begin without a section: two loads and a branch. The
-/// word it reads may belong to another virtual processor by then. [`obey`] checks reliably, and a
-/// kill that is missed here takes effect at the next kill point.
+/// A separate kill point, for operations that begin without a section: three loads. The attention
+/// word that is read may belong to a virtual processor that the thread has lost meanwhile. [`obey`]
+/// checks reliably, and a kill that is missed here takes effect at the next kill point.
 #[inline(always)]
 pub(crate) fn hot_point() {
     let ordered = |vp: &Vp| vp.attention.load(Ordering::Relaxed) & attention::ORDERS != 0;

@@ -1,10 +1,12 @@
 //! Preempted: takes the virtual processor from code that does not call the runtime.
 //!
 //! The monitor signals the kernel thread that holds the virtual processor. The signal handler finds
-//! one of three cases:
+//! one of four cases:
 //!
 //! * *Events are masked.* Nothing is done: the code that unmasks them checks `attention`.
-//! * *The thread holds no virtual processor.* The signal came too late.
+//! * *The thread holds no virtual processor and carries no microprocess.* The signal came too late.
+//! * *The thread lost its virtual processor while it slept in the kernel.* Its microprocess is
+//!   queued (Unblocked), and waits for its turn in the handler.
 //! * *Otherwise* a microprocess was interrupted at an arbitrary instruction, perhaps inside the
 //!   allocator or the C library. It must not continue on another kernel thread, whose thread-local
 //!   state differs. Nor may another microprocess run on this thread meanwhile. So the kernel thread

@@ -45,15 +45,15 @@ pub(crate) fn run(thread: &'static KernelThread) {
     }
 }
 
-/// How often the reserve looks for what it may hand its processor to.
+/// How often the reserve checks whether it can pass its virtual processor on.
 const STAND_IN_NS: u64 = 200_000;
 
-/// Holds the processor as the reserve of the pool: runs no microprocess. Hands the processor to one
-/// that has a kernel thread, or to a spare thread, and returns the pool to wait in; `None` when the
-/// runtime has stopped.
+/// Holds the virtual processor as the reserve of the pool, and runs no microprocess. Passes the
+/// virtual processor to a spare thread, or to the kernel thread of a bound microprocess. Returns
+/// the pool to wait in; `None` when the runtime has stopped.
 ///
-/// Nothing wakes it for what becomes runnable: it looks. Its processor would stand still without
-/// it.
+/// No wake reaches the reserve when a microprocess becomes runnable, so the reserve checks at
+/// intervals.
 #[cold]
 fn stand_in(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> {
     let pool = &vp.vp().pool;
@@ -85,8 +85,8 @@ fn stand_in(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Po
     }
 }
 
-/// Runs microprocesses until the processor is passed on; returns the pool to wait in, or `None`
-/// when the runtime has stopped.
+/// Runs microprocesses until the virtual processor is passed on; returns the pool to wait in, or
+/// `None` when the runtime has stopped.
 fn hold(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static Pool> {
     let mut vp = vp;
     loop {

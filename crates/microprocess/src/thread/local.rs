@@ -27,7 +27,7 @@ use crate::schedule;
 /// How often destructors may make new values before those are no longer dropped, as in POSIX.
 const ROUNDS_MAX: u32 = 4;
 
-/// How many numbers keys have so far; 0 is not used.
+/// The number of keys that were used so far, and the greatest number of a key. Numbers begin at 1.
 static KEYS: AtomicUsize = AtomicUsize::new(0);
 
 /// A static with a separate value for each microprocess; see [`local!`](crate::local!).

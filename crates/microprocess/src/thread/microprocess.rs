@@ -181,15 +181,15 @@ impl Microprocess {
         section.leave();
     }
 
-    /// A word that becomes non-zero when the scheduler needs the virtual processor back: the time
-    /// slice is over, or a more urgent microprocess waits. It is cleared when the microprocess next
-    /// runs. Polling costs a single load.
+    /// A word that becomes non-zero when a stackless microprocess should end its step: its time
+    /// slice is over, a more urgent microprocess waits, or there is an order for it. The word is
+    /// cleared when the next step begins. Polling costs a single load.
     #[must_use]
     pub fn poll_word(&self) -> &AtomicU32 {
         &self.record.poll
     }
 
-    /// Whether the scheduler needs the virtual processor back.
+    /// Whether [`poll_word`](Self::poll_word) is non-zero.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.record.poll.load(Ordering::Relaxed) != 0

@@ -72,7 +72,7 @@ impl Members {
             // The last member may still hold the guard.
             drop(self.state.enter());
             if outcome == Outcome::TimedOut {
-                // Killed. The members go first, since what they borrow must outlive them.
+                // Killed. The members must end first, since they borrow from this frame.
                 self.kill();
             }
         }
@@ -140,8 +140,8 @@ impl<T, F: FnOnce() -> T> Member<'_, F, T> {
             body()
         }));
         *packet.result.enter() = Some(result);
-        // What the result borrows ends with the scope: if the result is not wanted, it is dropped
-        // first.
+        // The result may borrow from the code around the scope. If its handle was dropped, the
+        // result is dropped here, before the scope can end.
         drop(packet);
         drop(membership);
     }
@@ -221,10 +221,10 @@ impl<'scope> Scope<'scope, '_> {
         self.spawn_with(Builder::new(), body).expect("there is memory for one more stack")
     }
 
-    /// Creates a microprocess with the name, priority and stack of `builder`.
+    /// Creates a microprocess as `builder` says.
     ///
     /// # Errors
-    /// There is no memory for a stack.
+    /// There is no memory for a stack, or no such virtual processor (`InvalidInput`).
     pub fn spawn_with<F, T>(
         &'scope self,
         builder: Builder,

@@ -4,8 +4,9 @@
 //! they were sent. Waiters on either side are served highest priority first, FIFO among equals. If
 //! a receiver waits, a message is copied directly to that receiver's stack.
 //!
-//! A channel is disconnected when all ends of the other side are dropped. Receivers still get what
-//! was sent before; senders get their message back. The errors are those of [`std::sync::mpsc`].
+//! A channel is disconnected when all ends of the other side are dropped, or when it is
+//! [closed](Sender::close). Receivers still get what was sent before; senders get their message
+//! back. The errors are those of [`std::sync::mpsc`].
 //!
 //! ```
 //! use kyocho_microprocess::{channel, run, spawn};
@@ -82,7 +83,7 @@ impl<T> Sender<T> {
     /// Sends a message; waits for room, or on a rendezvous channel for a receiver.
     ///
     /// # Errors
-    /// The message inside a [`SendError`] if all receivers are dropped.
+    /// The message inside a [`SendError`] if all receivers are dropped, or the channel is closed.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.shared.send(message, None).map_err(|error| SendError(error.into_inner()))
@@ -172,7 +173,7 @@ impl<T> Receiver<T> {
     /// Receives a message, waiting for one.
     ///
     /// # Errors
-    /// [`RecvError`] if there is no message and all senders are dropped.
+    /// [`RecvError`] if there is no message, and all senders are dropped or the channel is closed.
     #[inline]
     pub fn recv(&self) -> Result<T, RecvError> {
         self.shared.recv(None).map_err(|_| RecvError)
@@ -182,7 +183,7 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     /// [`TryRecvError::Empty`], or [`TryRecvError::Disconnected`] if in addition all senders are
-    /// dropped.
+    /// dropped or the channel is closed.
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         kill_point::hot_point();
@@ -192,8 +193,8 @@ impl<T> Receiver<T> {
     /// Receives a message; waits for at most `timeout`.
     ///
     /// # Errors
-    /// [`RecvTimeoutError::Timeout`], or [`RecvTimeoutError::Disconnected`] if there is no message
-    /// and all senders are dropped.
+    /// [`RecvTimeoutError::Timeout`], or [`RecvTimeoutError::Disconnected`] if there is no message,
+    /// and all senders are dropped or the channel is closed.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         self.shared.recv(Some(timeout))
     }

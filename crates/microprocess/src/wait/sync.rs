@@ -1,9 +1,10 @@
 //! Objects with which microprocesses wait for one another: locks, condition variables, semaphores,
 //! barriers.
 //!
-//! Each is a few words of state inside a `Guarded`, and a queue of waiters whose nodes lie on the
-//! waiters' stacks. Nothing is allocated. An operation that does not wait is a few plain loads and
-//! stores; on one virtual processor there is not one atomic read-modify-write.
+//! Each except [`SpinMutex`] is a few words of state inside a `Guarded`, and a queue of waiters
+//! whose nodes lie on the waiters' stacks. Nothing is allocated. An operation that does not wait is
+//! a few plain loads and stores; on one virtual processor there is not one atomic
+//! read-modify-write.
 //!
 //! What is released goes **directly** to the first waiter: highest priority first, FIFO among
 //! equals. A newcomer cannot overtake, so no waiter starves within its priority, and a woken waiter
@@ -12,7 +13,8 @@
 //! cost a switch each time.
 //!
 //! The types keep std's names, shapes and poisoning. Every microprocess may use them; other kernel
-//! threads must not wait for them.
+//! threads must not wait for them. [`SpinMutex`] differs: it is an atomic word, it is neither fair
+//! nor poisoned, and other kernel threads may spin for it.
 
 mod barrier;
 mod condvar;

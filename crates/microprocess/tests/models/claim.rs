@@ -1,5 +1,5 @@
-//! The holder, the sentinel, and a thread that returns from the kernel: no two use the queues at
-//! the same time.
+//! The holder, a thread that the sentinel nominated, the monitor, and a thread that returns from
+//! the kernel: no two use the queues at the same time.
 //!
 //! The kernel reports the state of a thread under the lock of its run queue. Here that is a mutex
 //! around what the thread does.
@@ -228,8 +228,7 @@ fn check_that_ignores_the_program_counter_is_caught() {
     must_fail(|| sequence_that_sleeps(ignores_the_program_counter));
 }
 
-/// Two takers: the sentinel and the monitor, or a thread that returns. At most one gets the virtual
-/// processor.
+/// Two takers: the monitor, and a thread that returns. At most one gets the virtual processor.
 #[test]
 fn two_takers_do_not_both_get_it() {
     explore(Some(3), || {

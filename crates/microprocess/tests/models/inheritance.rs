@@ -45,8 +45,9 @@ fn check_own(me: &'static Record, level: u8) {
     assert_eq!((me.effective_level(), me.level()), (level, level));
 }
 
-/// One at 10 holds a first mutex, for which one at 40 waits. It begins to wait for a second mutex,
-/// which main holds at 5. Meanwhile it keeps the first one, or has just released it.
+/// One at 10 holds a first mutex, for which one at 40 waits. The one at 10 begins to wait for a
+/// second mutex, which main holds at 5. Meanwhile it keeps the first mutex, or has just released
+/// it.
 fn chain_of_two(keeps_the_first: bool) {
     may_be_tried();
     explore(Some(2), move || {
@@ -162,7 +163,7 @@ fn conclude(me: &'static Record) {
     joiner.expect("it joins").wake();
 }
 
-/// One at 50 asks for 10 while one at 40 begins to wait for its end.
+/// One at 50 asks for 10 while one at 40 begins to wait for the end of the first one.
 fn lowered_while_joined() {
     order_loads();
     order_stores();

@@ -9,17 +9,17 @@
 //! | [`bias`] | `bias.rs`, `claim.rs`'s mask | coming in without waiting for sections; a section without a barrier; relaxed orderings |
 //! | [`claim`] | `claim.rs` | a look before the claim; a look that ignores the mask, or the program counter |
 //! | [`wait_word`] | `wait_word.rs` | a wait that does not compare, a look that does not acquire; relaxed orderings |
-//! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
+//! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; a handled message that keeps its link; relaxed orderings |
 //! | [`closed`] | `inbox.rs` | an inbox that is not closed; a message that is dropped there, or only where the home is the same; relaxed orderings |
-//! | [`idle`] | `attention.rs`, `inbox.rs` | a look at a sleeping holder's without a claim, or before it; a holder that rises without waiting; relaxed orderings |
+//! | [`idle`] | `attention.rs`, `inbox.rs` | a check of a sleeping holder's data without a claim, or before it; a holder that rises without waiting; relaxed orderings |
 //! | [`pool`] | `pool.rs` | a head without a tag; a reserve that is taken for a spare |
 //! | [`tenure`] | `tenure.rs` | a state that is set before the home; an id that is not ended first; relaxed orderings |
-//! | [`ordered`] | `orders/word.rs`, `inbox.rs`, `attention.rs` | an order after its message; a kill that does not end a wait; a resume without effect; an id that is not checked; relaxed orderings |
+//! | [`ordered`] | `orders/word.rs`, `inbox.rs`, `attention.rs` | an order after its message; a kill that does not end a wait; a resume without effect, or one that ends a wait; an id that is not checked; relaxed orderings |
 //! | [`host_level`] | `reflection/host_level.rs` | two changes at once, or one recorded too early; a process started during a change; relaxed orderings |
 //! | [`bell`] | `bell/ring.rs` | a last check or a count at the wrong time, on either side; relaxed orderings |
 //! | [`locks`] | `sync/` | a guard that is left before its waiter is parked; relaxed orderings |
-//! | [`inheritance`] | `inherit/`, `sync/owned.rs`, `sync/raw_mutex.rs` | a home that is not informed; chains without locks; relaxed orderings |
-//! | [`channels`] | `channel/`, and select's waits in `sync/wait.rs` | the same |
+//! | [`inheritance`] | `inherit/`, `sync/owned.rs`, `sync/raw_mutex.rs` | a home that applies no level; chains without locks; relaxed orderings |
+//! | [`channels`] | `channel/`, and select's waits in `sync/wait.rs` | a guard that is left before its waiter is parked |
 //!
 //! `cargo test -p kyocho-microprocess --test models` takes some seconds. If three threads have too
 //! many orders, loom bounds the preemptions: see [`explore`].

@@ -2,7 +2,7 @@
 //! every state; a suspended one continues once it is resumed; no wake is lost; and an order reaches
 //! only the microprocess for which it is meant.
 //!
-//! Inbox, attention and order word are real. Its virtual processor is duplicated here, with the
+//! Inbox, attention and order word are real. The virtual processor is duplicated here, with the
 //! actions of `dispatch.rs`, `orders.rs` and `schedule.rs`.
 
 #[path = "../../src/processor/orders/word.rs"]

@@ -61,7 +61,7 @@ pub(crate) struct Record {
     changes: Condvar,
     pub(crate) held_by: AtomicU64,
     asked_level: AtomicU8,
-    /// Used by its thread only, as are the fields below.
+    /// Used by its thread only, as is `state`.
     level: core::cell::Cell<u8>,
     pub(crate) state: core::cell::Cell<State>,
     pub(crate) inheritance: Inheritance,
@@ -139,7 +139,8 @@ impl Record {
         }
     }
 
-    /// Asks it to do that.
+    /// Informs the record that its level may have changed; its thread then [serves](Self::serve)
+    /// that.
     pub(crate) fn post(&'static self, bits: u32) {
         assert_eq!(bits, remote::CHANGED);
         let mut status = self.status.lock().unwrap();
@@ -147,7 +148,7 @@ impl Record {
         self.changes.notify_all();
     }
 
-    /// Waits until it was asked to. Called by its thread.
+    /// Waits until the record was [informed](Self::post) of a change. Called by its thread.
     pub(crate) fn await_change(&self) {
         let mut status = self.status.lock().unwrap();
         while !status.changed {

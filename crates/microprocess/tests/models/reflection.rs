@@ -1,5 +1,5 @@
-//! The real word with the level that the host knows for a thread. The host is a cell. Waits for
-//! what another thread is about to do.
+//! The real word with the level that the host knows for a thread. The host is a cell. A thread that
+//! waits for another one yields to it.
 
 #[path = "../../src/processor/reflection/host_level.rs"]
 mod host_level;

@@ -1,5 +1,5 @@
-//! The host's scheduler. What it was told of a thread is a cell of that thread, which fails the
-//! model if two change it at once.
+//! The host's scheduler. The attributes that it was last given for a thread are a cell of that
+//! thread. The model fails if two threads change the cell at once.
 
 use core::convert::Infallible;
 

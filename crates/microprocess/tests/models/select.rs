@@ -1,6 +1,6 @@
 //! Waiting for the first of several arms: a duplicate of `Select::wait_until` in
-//! `src/wait/select.rs`, without the rotating start, which would make executions differ. The arms
-//! and the episode are real.
+//! `src/wait/select.rs`, without kill points and ranks. It also lacks the rotating start, which
+//! would make executions differ. The arms and the episode are real.
 
 #[path = "../../src/wait/select/operation.rs"]
 mod operation;

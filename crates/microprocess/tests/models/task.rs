@@ -2,7 +2,7 @@
 
 use crate::prim::cell::Cell;
 
-/// The level that the host was told.
+/// The level that the host was last given.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadId(pub &'static Cell<u8>);
 

@@ -13,7 +13,7 @@ use real::{NO_ID, begin, end, is_of_run, renew, while_it_is};
 const FREE: u64 = 0;
 const USED: u64 = 1;
 const FINISHED: u64 = 2;
-/// The home in the run that has ended, and in the one that goes on.
+/// The home in the run that has ended, and in the run that continues.
 const OLD_HOME: u64 = 1;
 const NEW_HOME: u64 = 2;
 /// The microprocess of each run.
@@ -137,7 +137,7 @@ fn a_slot_of_a_former_run_in_use_before_it_has_an_id_is_caught() {
     must_fail(|| given_back_beside_a_walk(Record::renew_state_first));
 }
 
-/// What a former run with the same virtual processors abandoned has no id: nobody takes it again.
+/// What a former run with the same virtual processors abandoned has no id, and is not taken again.
 #[test]
 fn what_a_former_run_abandoned_is_not_taken_again() {
     explore(None, || {

@@ -1,6 +1,6 @@
 //! A virtual processor; each microprocess of a model has its own. It handles what others ask of it.
 //!
-//! A mutant: while [`forget_changes`] is in force, it does not.
+//! A mutant: while [`forget_changes`] is in force, it applies no new level.
 
 use core::cell::Cell;
 use core::marker::PhantomData;

@@ -9,8 +9,8 @@ use crate::schedule::guarded::{Guarded, WakeCause};
 
 /// Lies on its waiter's stack. The kernel has its address as the operation's user data.
 ///
-/// Whenever the waiter runs again it reads the result under the guard, and does not return without
-/// one. So the completer no longer uses this value once the guard is free.
+/// Whenever the waiter runs again, it reads the result under the guard. It keeps this value until
+/// it has the result. So the completer no longer uses this value once the guard is free.
 pub(crate) struct Pending {
     microprocess: MicroprocessRef,
     state: Guarded<State>,

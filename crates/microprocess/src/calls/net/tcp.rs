@@ -59,7 +59,7 @@ impl TcpListener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's, and [`ErrorKind::TimedOut`].
     pub fn accept(&self) -> Result<(TcpStream, SocketAddr)> {
         let stream = TcpStream { socket: self.socket.accept()? };
         let peer = stream.peer_addr()?;

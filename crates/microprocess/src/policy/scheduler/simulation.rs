@@ -36,7 +36,7 @@ pub struct Summary {
     pub picked: usize,
     /// Entries moved to another virtual processor.
     pub given: usize,
-    /// Running microprocesses replaced by a more urgent one.
+    /// Running microprocesses preempted by a more urgent one, or at the end of their slice.
     pub preempted: usize,
 }
 

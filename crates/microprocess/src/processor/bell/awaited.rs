@@ -37,7 +37,8 @@ enum NodeState {
 }
 
 /// The node of one waiter, in its own frame. While the node is not in the list of waits, the waiter
-/// may access the cells up to `in_vain`. All other accesses need the lock of the lists.
+/// may access the cells up to `in_vain`. It may always read `vp` and `expected`, which only it
+/// writes. All other accesses need the lock of the lists.
 pub(crate) struct Awaited {
     word: *const AtomicU32,
     over: *const AtomicU32,

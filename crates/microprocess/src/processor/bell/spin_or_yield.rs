@@ -67,8 +67,8 @@ pub(crate) fn spin_or_yield(vp: Masked<'_>) -> bool {
     let now =
         || bell.awaiting.latest(|peer, there, woken| wait_mode(peer.standing(there), woken, cpu));
     pages.publish_cpu(number, cpu);
-    // If this is the first virtual processor that the thread received, the thread had no number yet
-    // at that time.
+    // Published again: a kernel thread that had not begun when it received the virtual processor
+    // had no number then.
     pages.publish_holder(number, KernelThread::current().id());
     match now() {
         Some(WaitMode::Spin) => spin(vp),

@@ -38,8 +38,8 @@ pub(crate) struct Wait<'a> {
 
 /// An object that serves its waiters by level, without passing levels on.
 ///
-/// A wait costs one more store for this. No lock is needed: only the holder of the waiter's home
-/// calls it, and only that holder could make the waiter run meanwhile.
+/// A wait costs two more stores for this. No lock is needed: only the holder of the waiter's home
+/// calls [`rank_anew`](Self::rank_anew), and only that holder could make the waiter run meanwhile.
 pub(crate) trait Ranking {
     /// `record`, which waits for this, has another effective level. Returns a record whose level
     /// changed because of that. Call as the holder of `vp`, the home of `record`, with events

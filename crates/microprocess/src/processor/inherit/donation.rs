@@ -42,7 +42,7 @@ impl Donation {
         first: Option<u8>,
         vp: Masked<'_>,
     ) -> Option<&'static Record> {
-        // Every record has at least the lowest level.
+        // A donation of level 0 would raise no record.
         let recipient = owner.zip(first.filter(|first| *first > 0));
         let leaver =
             self.owner.get().filter(|old| Some(*old) != recipient.map(|(recipient, _)| recipient));

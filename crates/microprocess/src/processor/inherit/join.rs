@@ -9,7 +9,7 @@ use crate::processor::vp::Masked;
 /// A joiner's wait for the end of a microprocess.
 pub(crate) struct Join {
     joined: &'static Record,
-    /// Whether the joiner was ever more urgent than the joined one.
+    /// Whether the joiner has donated a level, which must be taken back.
     gives: Cell<bool>,
 }
 

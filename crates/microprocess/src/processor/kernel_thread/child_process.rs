@@ -25,8 +25,8 @@ impl KernelThread {
         let _narrower = set_affinity(ThreadId::current(), pinned.as_ref().unwrap_or(before));
     }
 
-    /// Resets how exactly the sleeps of the calling thread, and of threads that start as its
-    /// copies, end. They end as those of the first thread of the process.
+    /// Resets the timer slack of the calling thread to its default. A thread or process that it
+    /// starts inherits the slack.
     pub(crate) fn be_as_exact_as_others(&self) {
         if self.is_exact.replace(false) {
             // If the host refuses, a child is woken more exactly than necessary.

@@ -19,9 +19,9 @@ impl KernelThread {
         }
     }
 
-    /// From now on the calling thread's sleeps end in time, and not up to 50 µs late. For a thread
-    /// that sleeps until the next timer. Other sleeps of a program in the kernel may end together,
-    /// as in any program.
+    /// From now on the calling thread's sleeps end in time, and not up to 50 µs late. Called by a
+    /// thread that sleeps until the next timer. Other threads keep the slack, which lets the host
+    /// end several sleeps at once.
     pub(crate) fn be_exact(&self) {
         if !self.is_exact.replace(true) {
             // If the host refuses, timers are late.

@@ -41,8 +41,8 @@ impl Record {
         shared.vp(self.id() as usize % shared.concurrency())
     }
 
-    /// Moves it from its home, which the caller holds, to `vp`, where it becomes runnable. It is in
-    /// no queue, and is not on its stack.
+    /// Moves it from its home, which the caller holds, to `vp`, where it becomes runnable. It is
+    /// suspended or has not begun, and is in no queue.
     pub(crate) fn send_to(&'static self, from: Masked<'_>, vp: &'static Vp) {
         self.home.change(&from, vp);
         self.refresh_special();
@@ -51,9 +51,9 @@ impl Record {
 
     /// Leaves a message for the holder of its home. Call as the holder of `vp`, with events masked.
     ///
-    /// If it is parked and its home idle, it moves to `vp` instead: see [`ClaimedIdle`]. The link
-    /// makes the caller the only one that moves it. The link alone does not keep its home from
-    /// waking it, by its timer or at the word of another microprocess there.
+    /// If it is parked and its home idle, it moves to `vp` instead: see [`ClaimedIdle`]. While the
+    /// caller has the link, no other poster moves it. The holder of its home could still wake it,
+    /// by its timer or for another microprocess there, so the caller also claims the home.
     pub(crate) fn post_from(&'static self, vp: Masked<'_>, bits: u32) {
         let Some(link) = inbox::ask(self, bits) else { return };
         if self.moves_to(vp) {

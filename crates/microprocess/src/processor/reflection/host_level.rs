@@ -32,8 +32,9 @@ impl HostLevel {
         Self(AtomicU8::new(Priority::NORMAL.level()))
     }
 
-    /// Resets the value for a new thread. It is normal, or inherited from the maker if
-    /// there are `permissions`; another runtime may have raised the maker.
+    /// Resets the value for a new thread: to the normal level, or to [`INHERITED`] if there are
+    /// `permissions` and some thread of the process was ever raised. The maker, which starts this
+    /// thread, may then be raised, even by another runtime.
     pub(crate) fn begin(&self, permissions: Option<Permissions>) {
         let inherits = permissions.is_some() && pause::RAISED.load(Ordering::Relaxed);
         self.0

@@ -67,8 +67,8 @@ impl Permissions {
     }
 
     /// The attributes of monitor and maker, which every microprocess needs. Threads that the maker
-    /// starts inherit them, since they are needed at once. They get attributes of their own with
-    /// their virtual processor.
+    /// starts inherit these attributes, since such a thread is needed at once. It gets attributes
+    /// of its own when it receives a virtual processor.
     pub(super) fn of_helpers(self) -> Attributes {
         let class = Class::Fifo(self.real_time_max);
         Attributes { class, nice: self.nice, on_fork: OnFork::Inherit }

@@ -101,7 +101,7 @@ impl Entry {
         self.0
     }
 
-    /// The number of the microprocess in its runtime.
+    /// The id of the microprocess, which no other one of the process has or had.
     #[must_use]
     pub fn id(self) -> u64 {
         self.0.id()

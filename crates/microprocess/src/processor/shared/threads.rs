@@ -12,8 +12,8 @@ use super::Shared;
 use crate::processor::kernel_thread::{Handle, KernelThread, Role};
 use crate::processor::vp::Vp;
 
-/// The most kernel threads of one runtime. So many microprocesses can sleep in the kernel at a
-/// time.
+/// The most kernel threads of one runtime. This bounds how many microprocesses can sleep in the
+/// kernel at a time.
 pub(crate) const KERNEL_THREADS_MAX: u32 = 16_384;
 
 /// How many kernel threads are checked in one call, which takes some 20 µs.

@@ -56,7 +56,7 @@ pub(crate) fn shrink() {
     (1..CLASSES).for_each(|class| cool(class, Depot::surplus));
 }
 
-/// Returns the stacks of some magazines to the host; `count` is called once to say of how many.
+/// Returns the stacks of some magazines to the host. `count` returns how many; it is called once.
 fn cool(class: usize, count: fn(&mut Depot, u32) -> u32) {
     let depot = &ARENAS[class].free;
     let count = count(&mut depot.acquire(), WARM_MAX[class]);

@@ -12,7 +12,8 @@ const WINDOW_NS: u64 = 100_000_000;
 /// case.
 const DEBT_WINDOWS_MAX: u64 = 10;
 
-/// What is settled for a runtime about its dealings with others.
+/// How long a runtime yields its CPUs, how much CPU time it may use, and how it treats a virtual
+/// processor that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// The longest time for which a virtual processor yields its CPU at once.

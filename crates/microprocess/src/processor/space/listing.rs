@@ -218,7 +218,7 @@ impl Vp {
         let rank = rank_of(claim, claims.clone());
         listing.contested.store(rank != Rank::Alone, Ordering::Relaxed);
         let better = better_cpu(claim, &self.shared().cpus(), claims);
-        // What is seen twice is not just on its way elsewhere.
+        // Moves only if two ticks in a row found a better CPU: a rival may be about to move away.
         let moves = better.filter(|_| listing.restless.replace(better.is_some()));
         if let Some(cpu) = moves {
             self.move_to(cpu);

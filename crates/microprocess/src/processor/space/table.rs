@@ -28,7 +28,7 @@ const ENTRY_BYTES: usize = 64;
 pub(super) const BYTES: usize = (1 + ENTRIES_MAX) * ENTRY_BYTES;
 /// An entry whose beat is older is ignored: its process was stopped or is dead.
 pub(super) const STALE_NS: u64 = 200_000_000;
-/// Stands for an unknown CPU.
+/// The value for an unknown CPU.
 const NO_CPU: u32 = u32::MAX;
 
 const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES && align_of::<Entry>() == ENTRY_BYTES);

@@ -1,8 +1,9 @@
 //! Timelines in Chrome's trace format, which Perfetto and `chrome://tracing` open.
 //!
-//! There is one track for each virtual processor. A span lasts from the moment at which a
-//! microprocess began to run to the next such moment; events are instants. Times are microseconds
-//! since the recording began.
+//! There is one track for each virtual processor. A span begins when a microprocess begins to run.
+//! It ends when another one begins there, when the microprocess is blocked or preempted, or when
+//! the virtual processor becomes idle. Events are instants. Times are microseconds since the
+//! recording began.
 //!
 //! Source: "Trace Event Format", the JSON object format.
 

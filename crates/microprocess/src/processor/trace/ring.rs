@@ -1,9 +1,9 @@
 //! The newest moments of one virtual processor.
 //!
 //! There is one writer at a time: the holder with events masked, or a thread that takes the virtual
-//! processor from it while it sleeps. Readers come after recording has stopped. A moment that is
-//! still being written then is the newest one. It is read completely, or left out because of its
-//! time.
+//! processor from it while it sleeps. Readers come after recording has stopped. At most one moment
+//! is still being written then. It is counted only once it is complete, and left out before. In a
+//! full ring it overwrites the oldest moment, which may then be read with a part of the new one.
 #![expect(unsafe_code, reason = "follows the pointer to the ring, which is never freed")]
 
 use core::ptr;

@@ -26,8 +26,8 @@ impl Holding for ClaimedIdle {
     }
 }
 
-/// The home of a microprocess. Any thread may read it; only the holder of the present home may
-/// change it.
+/// The home of a microprocess. Any thread may read it. Only the holder of the present home, or a
+/// thread that has claimed the present home, may change it.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Home(AtomicPtr<Vp>);
@@ -49,7 +49,8 @@ impl Home {
         self.0.store(ptr::from_ref(vp).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Changes the home to `to`. `from` proves that the caller holds the present home.
+    /// Changes the home to `to`. `from` proves that the caller holds or has claimed the present
+    /// home.
     pub(crate) fn change(&self, from: &impl Holding, to: &'static Vp) {
         debug_assert!(
             ptr::eq(self.address(), from.processor()),

@@ -67,8 +67,8 @@ impl Own {
         }
     }
 
-    /// As it was at first, for the next run; ids go on. The queue has been cleared, and the free
-    /// slots given back.
+    /// Resets the data for the next run, except the next id. The queue has been cleared, and the
+    /// free slots given back.
     pub(super) fn renew(&self) {
         self.chosen.set(None);
         self.exiting.set(None);

@@ -48,11 +48,10 @@ impl Masked<'_> {
         }
     }
 
-    /// Unblocked: the kernel thread of `record` returned from its sleep and waits for its turn. If
-    /// a more urgent microprocess runs, no switch takes place: that is the same event.
+    /// Unblocked: the kernel thread of `record` returned from its sleep and waits for its turn.
     fn unblocked(self, record: &'static Record) {
         self.note_unblocked(record);
-        // It occupies a kernel thread until it is done.
+        // It occupies a kernel thread until it has run, so it may run before its equals.
         if self.unblocked_may_lead() {
             self.queue().push_leader(record, Arrival::Unblocked);
         } else {
@@ -73,8 +72,8 @@ impl Masked<'_> {
         }
     }
 
-    /// Changed: applies what was asked for `record` from outside. The caller decides anew what
-    /// runs.
+    /// Changed: applies the level, the parameter and the pin that were asked for `record`. The
+    /// caller decides anew what runs.
     pub(crate) fn changed(self, record: &'static Record) {
         let runs = self.current.get().is_some_and(|current| ptr::eq(current, record));
         let may_be_queued = record.state.get() == State::Runnable && !runs;

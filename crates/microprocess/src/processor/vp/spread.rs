@@ -15,12 +15,13 @@ impl Vp {
         self.offered.load(Ordering::Relaxed)
     }
 
-    /// Sets whether a microprocess waits here for which the monitor is to check.
+    /// Sets whether the monitor is to check for a microprocess that waits here.
     pub(crate) fn set_offered(&self, waits: bool) {
         self.offered.store(waits, Ordering::Relaxed);
     }
 
-    /// Sets whether it may call the monitor. If not, it waits until the monitor comes.
+    /// Sets whether this virtual processor may call the monitor. If not, the monitor checks at its
+    /// own time.
     pub(crate) fn let_offer(&self, may: bool) {
         let others = self.shared().vps().len() > 1;
         self.offers.store(others && may, Ordering::Relaxed);

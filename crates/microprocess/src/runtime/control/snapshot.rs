@@ -1,8 +1,8 @@
 //! The state of an address space, at about one moment.
 //!
 //! It is made by reading fields of records from any kernel thread: no virtual processor is stopped,
-//! and no lock is taken. Each microprocess is read consistently or left out (its id must be the
-//! same before and after). Two microprocesses may be read some microseconds apart.
+//! and no lock of a microprocess is taken. Each microprocess is read consistently or left out (its
+//! id must be the same before and after). Two microprocesses may be read some microseconds apart.
 
 use core::fmt;
 use std::{fs, process};

@@ -16,7 +16,7 @@ use crate::processor::vp::{Masked, Vp};
 use crate::schedule::{Section, mask};
 use crate::thread::microprocess::Microprocess;
 
-/// How a microprocess is created: its name, priority and stack.
+/// How a microprocess is created: its name, priority, stack, virtual processor and parameter.
 ///
 /// ```
 /// # kyocho_microprocess::run(|| {
@@ -128,7 +128,7 @@ impl Builder {
     /// As [`spawn`](Self::spawn), for a closure that borrows from the caller.
     ///
     /// # Errors
-    /// There is no memory for a stack.
+    /// As for [`spawn`](Self::spawn).
     ///
     /// # Safety
     /// The microprocess ends before what `body` and `T` borrow.

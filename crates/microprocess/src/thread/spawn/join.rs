@@ -51,9 +51,9 @@ impl<T> JoinHandle<T> {
 
     /// Acquires the lock of the completion, in a section.
     ///
-    /// A short lock excludes the virtual processors of one run while they are awake. It must always
-    /// be taken by a handle outside that run, and at the end of the run, which another thread
-    /// performs.
+    /// A handle inside the run of the microprocess takes it as a short lock, which the bias may
+    /// skip. A handle outside that run always takes it. At the end of the run, `Record::abandon`
+    /// always takes it as well, on a thread that the bias does not cover.
     #[inline]
     fn lock(&self, section: &Section) {
         let lock = &self.record.completion.lock;

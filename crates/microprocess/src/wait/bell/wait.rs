@@ -89,10 +89,11 @@ impl Ranking for Wait<'_> {
 /// The place at which a microprocess waits for one call after the other, and serves each at the
 /// level of its caller.
 ///
-/// From the end of a wait to the next one, its level follows the word with the caller's level.
+/// From the end of a wait to the next one, the level of the microprocess follows the word with the
+/// caller's level.
 ///
-/// It lies in the frame of [`Post::keep`], where lists of the runtime point to it. So a reference
-/// to it is valid only during that call, and it cannot be moved out:
+/// The post lies in the frame of [`Post::keep`], where lists of the runtime point to it. So a
+/// reference to it is valid only during that call, and it cannot be moved out:
 ///
 /// ```
 /// # use kyocho_microprocess::bell::{Peer, Post, Words};
@@ -199,8 +200,8 @@ impl Drop for Post<'_> {
     }
 }
 
-/// Waits by `park` until the word of `node` has changed; returns its value, or `None` if the wait
-/// ended otherwise.
+/// Calls `park` until the word of `node` has changed, or the wait ends otherwise. Returns the new
+/// value of the word, or `None` if the word has not changed.
 fn await_change(
     node: &Awaited,
     deadline: Option<Deadline>,

@@ -17,7 +17,8 @@ enum Progress {
     Open,
     /// Done: a send's slot is empty; a receive's message is in the slot.
     Done,
-    /// The other side of the channel is dropped: the slot is as in `Open`.
+    /// The other side of the channel is dropped, or the channel is closed. The slot is as in
+    /// `Open`.
     Disconnected,
 }
 

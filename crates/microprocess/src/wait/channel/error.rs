@@ -7,7 +7,7 @@ use core::{error::Error, fmt};
 pub enum SendTimeoutError<T> {
     /// The time limit passed before there was room, or a receiver.
     Timeout(T),
-    /// All receivers are dropped.
+    /// All receivers are dropped, or the channel is closed.
     Disconnected(T),
 }
 

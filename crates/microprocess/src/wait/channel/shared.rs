@@ -1,8 +1,9 @@
 //! One channel: its buffer, the waiters on either side, and the number of ends.
 //!
-//! **Invariant:** receivers wait only while the buffer is empty and no sender waits; senders wait
-//! only while the buffer is full. So if a receiver waits, a message can go directly into that
-//! receiver's slot, and the order is right without reading the buffer.
+//! **Invariant:** receivers wait only while the buffer is empty, and no sender waits except as
+//! another arm of the same `select`. Senders wait only while the buffer is full. So if a receiver
+//! waits, a message can go directly into that receiver's slot, and the order is right without
+//! reading the buffer.
 #![expect(unsafe_code, reason = "messages are copied into slots on other microprocesses' stacks")]
 
 use core::{
@@ -41,7 +42,7 @@ struct State<T> {
 
 /// One side of a channel.
 struct Side {
-    /// The number of ends; at 0 the channel is disconnected.
+    /// The number of ends; at 0 the channel is disconnected for the other side.
     ends: usize,
     waiters: WaitQueue,
 }
@@ -56,7 +57,7 @@ impl Side {
         self.waiters.iter().any(|waiter| !waiter.is_arm_of(episode))
     }
 
-    /// Ends the waits on this side, because the other side is dropped.
+    /// Ends the waits on this side, because the other side is dropped or the channel is closed.
     fn disconnect(&mut self, vp: Masked<'_>) {
         while let Some(waiter) = self.waiters.pop() {
             waiter.wake(vp, Outcome::Disconnected);

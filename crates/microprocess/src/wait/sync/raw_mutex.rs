@@ -1,8 +1,8 @@
 //! The lock beneath [`Mutex`](super::Mutex): its holder and its waiters.
 //!
-//! Unlocking hands the lock to the first waiter if that is more urgent than the unlocker, or has
-//! been overtaken for [`PATIENCE_NS`]. Otherwise the lock becomes free. The first waiter is woken
-//! and competes for it:
+//! Unlocking hands the lock to the first waiter if the waiter is more urgent than the unlocker, or
+//! has been overtaken for [`PATIENCE_NS`], or if the unlocker is outside any runtime. Otherwise the
+//! lock becomes free. The first waiter is woken and competes for it:
 //!
 //! ```text
 //!   unlock ──┬─ first waiter more urgent, or out of patience ──► it holds the lock

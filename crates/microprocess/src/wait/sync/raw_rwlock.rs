@@ -1,9 +1,10 @@
 //! The lock beneath [`RwLock`](super::RwLock): its readers or writer, and its waiters.
 //!
 //! When the lock becomes empty, the first waiters enter at once if they are readers. If the first
-//! waiter is a writer, it enters at once if it is more urgent, or has been overtaken for
-//! [`PATIENCE_NS`]. Otherwise it is woken and competes for the lock. A mutex does the same, for the
-//! same reason: see [`raw_mutex`](super::raw_mutex).
+//! waiter is a writer, it enters at once if it is more urgent than the unlocker, or has been
+//! overtaken for [`PATIENCE_NS`], or if the unlocker is outside any runtime. Otherwise it is woken
+//! and competes for the lock. A mutex does the same, for the same reason: see
+//! [`raw_mutex`](super::raw_mutex).
 //!
 //! ```text
 //!   last out ──┬─ first waiter reads, or is more urgent, or out of patience ──► it enters, with those behind it that fit

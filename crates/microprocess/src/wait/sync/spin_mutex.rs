@@ -2,7 +2,7 @@
 //!
 //! Spinning pays while the holder runs on another virtual processor. It never pays once the holder
 //! is *Blocked* or *Preempted*. A spinner then stops, and its virtual processor runs another
-//! microprocess (Paper 1, §3.2, last paragraph). It learns this from the record of the holder's
+//! microprocess (Paper 1, §3.2, last paragraph). The spinner reads the record of the holder's
 //! kernel thread, which both events mark. If the host reports preemptions
 //! ([`Detection::Bpf`](crate::Detection::Bpf)), a holder that lost its CPU counts as well.
 //!

@@ -16,7 +16,8 @@
 //!
 //! A `select` is in several queues with one [`Episode`]. A waker that pops one of its nodes must
 //! first win the episode, and does so while it holds the guard of the object. Before the `select`
-//! returns, it removes each remaining node under that node's guard. So the same two promises hold.
+//! returns, it removes each remaining node under the guard of the object in whose queue the node
+//! is. So the same two promises hold.
 //!
 //! Lock order: an object's guard, then an episode's. No two episodes' guards are held at once.
 #![expect(unsafe_code, reason = "nodes on other microprocesses' stacks")]
@@ -44,7 +45,7 @@ pub(crate) enum Outcome {
     TimedOut,
     /// The waiter owns what it waited for.
     Granted,
-    /// It can never be granted: the other side of the channel is dropped.
+    /// It can never be granted: the other side of the channel is dropped, or the channel is closed.
     Disconnected,
 }
 
