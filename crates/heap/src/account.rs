@@ -161,9 +161,8 @@ const SYMBOLS_PART: usize = 4;
 /// Divisor: memory reserved outside the heap may be this part of its memory.
 const RESERVED_PART: usize = 4;
 
-/// Least time between two collections caused by one account, as a multiple of the first one's
-/// duration. So collections that one account causes stop the others for at most a tenth of the
-/// time.
+/// Least time between two collections that one account requests, as a multiple of the last
+/// collection's pause. So these collections stop the other accounts for about a tenth of the time.
 const COLLECTION_SPACING: u64 = 9;
 
 /// One unit of a counted resource, held until this is dropped.

@@ -5,8 +5,8 @@
 //! block     Free | Small (pairs and objects up to 16 KiB) | LargeHead LargeTail*
 //! ```
 //!
-//! Free memory is handed out as runs. First come runs that threads have returned, then the rest of
-//! the run being cut, then free lines of part-used blocks, then whole blocks. A run is cut to
+//! Free memory is handed out as runs. First comes the rest of the run being cut, then runs that
+//! threads have returned, then free lines of part-used blocks, then whole blocks. A run is cut to
 //! exactly the requested size, in granules, because the paper's caches are counted in cells.
 
 mod sweep;
@@ -35,7 +35,7 @@ pub(crate) enum BlockState {
 /// Divisor: the least budget as a part of the heap's limit.
 const LEAST_BUDGET_FRACTION: usize = 64;
 
-/// Maximum number of runs kept from ended threads. Further ones are left to the next collection.
+/// Maximum number of returned runs that are kept. Further ones are left to the next collection.
 const RETURNED_MAX: usize = 1024;
 
 /// The tables, when no marker uses them. Markers release the tables before they report that they
@@ -169,7 +169,7 @@ impl Space {
         need: usize,
         want: usize,
     ) -> Result<(), OutOfMemory> {
-        // One run is kept free for the run that is long enough.
+        // The cache keeps room for one more run: the one that is long enough.
         let kept = usize::from(need > 1);
         if cells.room() <= kept {
             // A thread that requests cells with a full cache found every run too short. These runs

@@ -106,12 +106,11 @@ impl Machine {
         Next { pc: Pc::underflow(), frame: base }
     }
 
-    /// Inserts the frames between two continuations below `frame`: those between `base` and `end`,
-    /// a later continuation that extends it. The returned frame is above them and has only its
-    /// return address.
+    /// Inserts frames below `frame`: those of `end` that `base` does not have. `end` must extend
+    /// `base`. The returned frame is above the inserted ones and has only its return address.
     ///
     /// The segments in between are copied, each linked to the one before. The cost is proportional
-    /// to the size of the frames. No copied word depends on its address.
+    /// to the size of the frames. The copied words are position-independent.
     ///
     /// # Errors
     /// Out of memory; or `end` does not extend `base`.
