@@ -54,7 +54,7 @@ pub(super) struct Supply {
     size: CacheSize,
     exchange: Exchange,
     started: Instant,
-    /// Cells that the last request brought, less those that a collection has taken back since.
+    /// Cells that the last request brought, and those that collections have taken back since.
     last_given: u64,
     given_back: u64,
     clock_cost: Duration,
@@ -122,7 +122,7 @@ impl Supply {
         result
     }
 
-    /// Allocates an object of two or more cells, with as many requests as that takes.
+    /// Allocates an object of two or more cells, with at most [`OBJECT_REQUESTS_MAX`] requests.
     #[cold]
     pub(super) fn object(
         &mut self,

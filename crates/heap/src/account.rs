@@ -1,11 +1,11 @@
 //! Accounts: the resources that one user holds, and their bounds.
 //!
 //! ```text
-//!  memory       live at the last collection + taken since  <= memory_bytes_max
-//!               charged at each refill
+//!  memory       live at the last collection + taken since + symbols + reserved
+//!               <= memory_bytes_max; charged at each refill, and for each large object
 //!  processors   in proportion to shares; the threads of an account over its share have a lower
 //!               priority (module `share`)
-//!  threads, ports, sessions
+//!  threads, ports, sockets, sessions
 //!               held: counted in and out  <= ..._max; charged when made
 //! ```
 //!
@@ -81,7 +81,7 @@ impl Bounds {
 pub enum Countable {
     /// Started threads.
     Threads,
-    /// Open ports over files.
+    /// Open ports over files, and running programs.
     Ports,
     /// Network sockets.
     Sockets,
@@ -125,7 +125,7 @@ pub struct Usage {
     pub taken_bytes: usize,
     /// Started threads.
     pub threads: usize,
-    /// Open ports over files.
+    /// Open ports over files, and running programs.
     pub ports: usize,
     /// Network sockets.
     pub sockets: usize,

@@ -391,7 +391,6 @@ impl Table {
         let KeyPosition::Found(entries, entry) = self.place(key, hash) else {
             return false;
         };
-        // Finding the old entry may need the key, so it comes first.
         let old_entry = self.old_entry(entries, key, hash);
         for (entries, entry) in [(entries, entry)].into_iter().chain(old_entry) {
             // The hash stays: probe sequences of later keys pass through this entry.

@@ -104,7 +104,8 @@ impl fmt::Display for CellCache {
 pub struct Limits {
     /// Maximum number of bytes of blocks in use.
     pub bytes_max: usize,
-    /// Bytes to be taken before the first collection is requested.
+    /// Bytes to be taken before the first collection is requested, and at least before each later
+    /// one. Less if the limit is near.
     pub first_collection_bytes: usize,
     /// The next collection is requested when the heap reaches this percentage of the surviving
     /// bytes.

@@ -102,7 +102,8 @@ struct Generator<'a, 'b> {
     places: HashMap<*const Variable, Place>,
     next: usize,
     frame_slots: usize,
-    /// The entry of the clause being generated, if it takes a fixed number of arguments.
+    /// The entry and the number of arguments of the lambda's clause, if it has one clause and this
+    /// takes a fixed number.
     fixed: Option<(usize, usize)>,
 }
 

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A capture moves the frames pushed since the last capture, and leaves the stack empty above an
-//! underflow. Returning through the underflow copies one frame back. So each frame is copied once
-//! for each capture, however deep the stack is. Segments are never modified, so a continuation may
-//! be entered any number of times.
+//! underflow. Returning through the underflow copies one frame back. So a capture costs as much as
+//! the frames pushed or copied back since the last one, however deep the stack is. Segments are
+//! never modified, so a continuation may be entered any number of times.
 
 use crate::machine::access::{Frame, Pc};
 use crate::machine::{Exit, Machine, Next, Underflow};
