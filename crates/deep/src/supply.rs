@@ -20,7 +20,7 @@ pub(super) type Exchange = Box<dyn FnMut(usize) -> Result<(), OutOfMemory> + Sen
 /// timed, and counts for all.
 const SAMPLED_BELOW_CELLS: usize = 512;
 const SAMPLE: u64 = 16;
-/// A hundred times the duration of a message.
+/// A request that takes longer, a hundred times the duration of a message, was delayed by the host.
 const OUTLIER: Duration = Duration::from_micros(20);
 /// Maximum number of requests until an object of two cells finds two adjacent ones.
 const OBJECT_REQUESTS_MAX: usize = 8;

@@ -81,7 +81,7 @@ impl Heap {
         self.end_plan(&mut space);
     }
 
-    /// Whether opened runs are recorded for a cycle.
+    /// Whether a cycle is in progress, so that opened runs are recorded for it.
     pub fn is_in_cycle(&self) -> bool {
         lock(&self.space).fresh.is_some()
     }

@@ -59,8 +59,8 @@ pub struct Marker {
     base: usize,
     /// Offset from the base. Objects from here on are younger than the cycle and need no mark.
     reach: usize,
-    /// Offset from the base. Objects from here on need a closer check. As `reach`; zero while roots
-    /// are recorded or keys of ephemerons are awaited.
+    /// Offset from the base. Objects from here on need a closer check. Equal to `reach`, but zero
+    /// while roots are recorded or keys of ephemerons are awaited.
     frontier: usize,
     /// Recorded roots; `None` if roots are marked at once.
     noted: Option<Vec<Value>>,

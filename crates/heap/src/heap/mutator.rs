@@ -41,8 +41,8 @@ pub struct Mutator {
     pub cells: Cells,
     /// The dynamic environment of the thread; a root.
     pub context: ThreadContext,
-    /// Cells that a refill inside a primitive requests now, at the beginning of a step, and at
-    /// most.
+    /// Cells that a refill inside a primitive requests: at the next refill (`want`), at the first
+    /// refill of a step (`want_first`), and at most (`want_most`).
     want: Cell<usize>,
     want_first: usize,
     want_most: usize,

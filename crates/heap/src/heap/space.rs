@@ -123,9 +123,10 @@ impl Space {
     }
 
     /// Sets how much may be handed out before the next collection, if `held_bytes` survived the
-    /// last one. The heap's growth decides, but the limit must not be exceeded. Near the limit the
-    /// remainder is not halved again and again: below a fraction of the heap it is handed out
-    /// whole. Otherwise a heap that fills up would collect for every few cells.
+    /// last one. This budget is the growth that `limits` allow, but at most half of what is left of
+    /// the limit. Near the limit this half counts as at least a fraction of the limit
+    /// ([`LEAST_BUDGET_FRACTION`]). Otherwise a heap that fills up would collect for every few
+    /// cells.
     pub(crate) fn set_budget(&mut self, limits: &Limits, held_bytes: usize) {
         self.held_bytes = held_bytes;
         let growth = held_bytes / 100 * limits.growth_percent.saturating_sub(100);

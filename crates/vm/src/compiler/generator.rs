@@ -2,8 +2,8 @@
 //!
 //! Slots are allocated as a stack: parameters first, then variables of `let`, then intermediate
 //! values. `next` is the first free slot. A value is generated *into* a context: a slot, nothing,
-//! or the procedure's result. Unless the context's slot is fresh, only the last instruction writes
-//! it. So a loop can compute a parameter in place.
+//! or the procedure's result. If the context is a slot that is in use, only the last instruction of
+//! the value writes that slot. So a loop can compute a parameter in place.
 //!
 //! Every assigned variable is in a cell, even if no closure captures it. The reason: frames are
 //! copied by continuations, and a continuation that is entered twice must see the assignment.
