@@ -121,10 +121,10 @@ pub(crate) fn foreign_into_word(object: Box<dyn ForeignObject>) -> u64 {
 /// Lisp object alive: until its next safepoint.
 pub(crate) fn foreign_at<'a>(word: u64) -> Option<&'a dyn ForeignObject> {
     // SAFETY: a non-zero payload of a foreign object is the address of a leaked
-    // `Box<dyn ForeignObject>`. Only `foreign_take` ends the leak. The heap calls it for an object
-    // that is unreachable when the world is stopped, at a safepoint of the caller, and when the
-    // heap is dropped. The caller keeps the object reachable and the heap alive until its next
-    // safepoint.
+    // `Box<dyn ForeignObject>`. Only `foreign_take` ends the leak. The heap calls it when it is
+    // dropped, and for objects that are unreachable while the world is stopped, which it is only at
+    // safepoints. Until its next safepoint, the caller of this function keeps the object reachable
+    // and the heap alive.
     let object =
         unsafe { with_exposed_provenance::<Box<dyn ForeignObject>>(word as usize).as_ref() };
     object.map(|object| &**object)
