@@ -15,8 +15,8 @@
 //! does not say which a-list its functions use.
 //!
 //! The frames are on a stack of the evaluator's own. They are roots, and recursion past a bound is
-//! an error. **Invariant:** a collection happens only at the top of `eval`, when expression,
-//! environment, frames and atoms are all the roots.
+//! an error. **Invariant:** a collection happens only at the top of `eval`. Expression,
+//! environment, frames, atoms and the program's forms are then all the roots.
 
 mod primitives;
 mod special;
@@ -189,8 +189,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value of an expression that needs no frame: a constant, a variable, a quotation, or a
-    /// call of a primitive with only such operands. For other expressions, returns `None` and has
-    /// no effect.
+    /// call of a primitive. The operands of the call must be constants, variables or quotations, at
+    /// most [`SIMPLE_OPERANDS_MAX`]. For other expressions, returns `None` and has no effect.
     #[inline]
     fn value_now(&mut self, expression: Value, environment: Value) -> Result<Option<Value>, Stop> {
         let Some((operator, operands)) = expression.uncons() else {

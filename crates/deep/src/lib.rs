@@ -74,8 +74,9 @@ pub struct Outcome {
 /// `name` appears in messages. Blocks the calling kernel thread until the program has ended.
 ///
 /// # Errors
-/// The text cannot be read, or there is no memory to start with. An error of the running program is
-/// part of its [`Outcome`], beside its cost.
+/// The text cannot be read, there is no memory to start with, or a microprocess fails
+/// ([`Cause::Runtime`]). An error of the running program is part of its [`Outcome`], beside its
+/// cost.
 pub fn run(
     source: &str,
     name: &str,

@@ -20,7 +20,7 @@ pub(super) type Exchange = Box<dyn FnMut(usize) -> Result<(), OutOfMemory> + Sen
 /// timed, and counts for all.
 const SAMPLED_BELOW_CELLS: usize = 512;
 const SAMPLE: u64 = 16;
-/// A hundred times the duration of a message.
+/// A request that takes longer, a hundred times the duration of a message, was delayed by the host.
 const OUTLIER: Duration = Duration::from_micros(20);
 /// Maximum number of requests until an object of two cells finds two adjacent ones.
 const OBJECT_REQUESTS_MAX: usize = 8;
@@ -54,7 +54,7 @@ pub(super) struct Supply {
     size: CacheSize,
     exchange: Exchange,
     started: Instant,
-    /// Cells that the last request brought, less those that a collection has taken back since.
+    /// Cells that the last request brought, and those that collections have taken back since.
     last_given: u64,
     given_back: u64,
     clock_cost: Duration,
@@ -122,7 +122,7 @@ impl Supply {
         result
     }
 
-    /// Allocates an object of two or more cells, with as many requests as that takes.
+    /// Allocates an object of two or more cells, with at most [`OBJECT_REQUESTS_MAX`] requests.
     #[cold]
     pub(super) fn object(
         &mut self,

@@ -1,11 +1,11 @@
 //! Accounts: the resources that one user holds, and their bounds.
 //!
 //! ```text
-//!  memory       live at the last collection + taken since  <= memory_bytes_max
-//!               charged at each refill
+//!  memory       live at the last collection + taken since + symbols + reserved
+//!               <= memory_bytes_max; charged at each refill, and for each large object
 //!  processors   in proportion to shares; the threads of an account over its share have a lower
 //!               priority (module `share`)
-//!  threads, ports, sessions
+//!  threads, ports, sockets, sessions
 //!               held: counted in and out  <= ..._max; charged when made
 //! ```
 //!
@@ -81,7 +81,7 @@ impl Bounds {
 pub enum Countable {
     /// Started threads.
     Threads,
-    /// Open ports over files.
+    /// Open ports over files, and running programs.
     Ports,
     /// Network sockets.
     Sockets,
@@ -125,7 +125,7 @@ pub struct Usage {
     pub taken_bytes: usize,
     /// Started threads.
     pub threads: usize,
-    /// Open ports over files.
+    /// Open ports over files, and running programs.
     pub ports: usize,
     /// Network sockets.
     pub sockets: usize,
@@ -161,9 +161,8 @@ const SYMBOLS_PART: usize = 4;
 /// Divisor: memory reserved outside the heap may be this part of its memory.
 const RESERVED_PART: usize = 4;
 
-/// Least time between two collections caused by one account, as a multiple of the first one's
-/// duration. So collections that one account causes stop the others for at most a tenth of the
-/// time.
+/// Least time between two collections that one account requests, as a multiple of the last
+/// collection's pause. So these collections stop the other accounts for about a tenth of the time.
 const COLLECTION_SPACING: u64 = 9;
 
 /// One unit of a counted resource, held until this is dropped.

@@ -1,5 +1,5 @@
 //! `eqv?`, `equal?` and the matching hashes. All of them terminate on cyclic data, and none
-//! recurses.
+//! recurses along pairs or vectors.
 
 mod hash;
 #[cfg(test)]

@@ -14,9 +14,9 @@
 //!
 //! An operation holds the table's spin bit from its first read to its last: usually some tens of
 //! nanoseconds, a microsecond while the table grows. New storage for a growing table is made in
-//! slices with the bit free. Entries move to it a few at a time, at each operation. Operations on a
-//! whole table (`walk`) run in slices and hold the bit during each slice. No Lisp code runs while
-//! the bit is held, so it is never held across a safepoint.
+//! slices with the bit free. Each operation that changes the table moves a few entries to it.
+//! Operations on a whole table (`walk`) run in slices and hold the bit during each slice. No Lisp
+//! code runs while the bit is held, so it is never held across a safepoint.
 //!
 //! Tables with an equivalence written in Lisp (`Equivalence::Custom`) are implemented in the
 //! prelude. They map a hash to a list of associations, and use a table of numbers from here.
@@ -391,7 +391,6 @@ impl Table {
         let KeyPosition::Found(entries, entry) = self.place(key, hash) else {
             return false;
         };
-        // Finding the old entry may need the key, so it comes first.
         let old_entry = self.old_entry(entries, key, hash);
         for (entries, entry) in [(entries, entry)].into_iter().chain(old_entry) {
             // The hash stays: probe sequences of later keys pass through this entry.
@@ -405,7 +404,8 @@ impl Table {
     /// Removes all associations.
     ///
     /// # Errors
-    /// Out of memory for the new, small storage. The table is unchanged.
+    /// Out of memory for the new, small storage, or those of [`Mutator::pause`]. The table is
+    /// unchanged.
     pub fn clear(&mut self, m: &mut Mutator) -> Result<()> {
         let storage = self.with_bit_free(m, |m, _| Storage::make(m, CAPACITY_MIN))?;
         self.set_number(USED, 0);

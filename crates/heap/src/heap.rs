@@ -6,21 +6,21 @@
 //!
 //! Blocks have 32 KiB, lines 128 bytes. A thread's cache takes free runs of lines (paper 4, §5: the
 //! cached system call is the taking of cells). Every Lisp thread is at a safepoint when a
-//! collection begins and when it ends. In between, marking is concurrent with the threads
-//! (`cycle.rs`). If memory is short or the heap is small, the threads are stopped throughout.
-//! Several markers may run, one on each virtual processor (`marker/sharing.rs`). Allocation itself
-//! never collects.
+//! collection begins and when its marking ends. Marking and the sweep are concurrent with the
+//! threads (`cycle.rs`). If memory is short or the heap is small, the threads are stopped
+//! throughout. Several markers may run, one on each virtual processor (`marker/sharing.rs`).
+//! Allocation itself never collects.
 //!
-//! **Invariant:** outside `word`, no code turns an address into a pointer.
+//! **Invariant:** outside `word`, no code turns an address in the heap into a pointer.
 //! **Invariant:** code that removes a value from a traced place calls `barrier::overwrite` first.
 //! Traced places are heap objects, foreign objects and top-level locations. Roots, including a
 //! thread's stack, are recorded when a cycle begins, and need no barrier.
 //! **Invariant:** code that reads a value from an ephemeron, or makes an ephemeron, calls
 //! `barrier::keep`: the collector might be about to find the value garbage.
-//! **Invariant:** only the owner of a `Cells`, or the thread that the owner waits for, accesses its
-//! runs. The collector accesses them while the world is stopped.
-//! Lock order: `next_marks`, `caches`, `space`, `foreign`, `statistics`. None of them is held while
-//! Lisp code runs.
+//! **Invariant:** while the world runs, only the owner of a `Cells`, or the thread that the owner
+//! waits for, accesses its runs. While the world is stopped, only the collector does.
+//! Lock order: `next_marks`, `caches`, `space`, `foreign`, `statistics`. No thread runs Lisp code
+//! while it holds one of them. The collector holds `next_marks` during a whole cycle.
 
 pub mod barrier;
 mod bytes;
@@ -104,7 +104,8 @@ impl fmt::Display for CellCache {
 pub struct Limits {
     /// Maximum number of bytes of blocks in use.
     pub bytes_max: usize,
-    /// Bytes to be taken before the first collection is requested.
+    /// Bytes to be taken before the first collection is requested, and at least before each later
+    /// one. Less if the limit is near.
     pub first_collection_bytes: usize,
     /// The next collection is requested when the heap reaches this percentage of the surviving
     /// bytes.
@@ -114,7 +115,7 @@ pub struct Limits {
     pub resident_bytes: usize,
     /// Maximum number of entries of a marker's stack.
     pub mark_stack_max: usize,
-    /// Maximum number of helpers that may mark at a time.
+    /// Number of helpers among which marking is divided; 0 if the maker marks alone.
     pub helpers_max: usize,
     /// Objects that a marker scans between two checks whether other markers need work.
     pub shared_every: usize,
@@ -162,8 +163,8 @@ impl Default for Limits {
     }
 }
 
-/// One request gets at most this fraction of the memory left until the next collection. So caches
-/// are small in a small or nearly full heap.
+/// Divisor: one request gets at most this part of the heap's budget between two collections, and of
+/// the account's room. So caches are small in a small or nearly full heap.
 const CACHE_FRACTION: usize = 16;
 
 /// The caches of all threads, by slot.

@@ -53,8 +53,8 @@ pub const INTEGER_BITS_MAX: u64 = 1 << 27;
 /// The bound in this process.
 static BITS_MAX: AtomicU64 = AtomicU64::new(INTEGER_BITS_MAX);
 
-/// Sets a lower bound for exact integers in the whole process. Use it if users who do not trust
-/// each other share virtual processors, so that no single operation takes long.
+/// Reduces the maximum length of exact integers in the whole process. Use it if users who do not
+/// trust each other share virtual processors, so that no single operation takes long.
 pub fn bound_integers(bits_max: u64) {
     BITS_MAX.store(bits_max.min(INTEGER_BITS_MAX), Ordering::Relaxed);
 }
@@ -68,9 +68,9 @@ pub fn integer_bits_max() -> u64 {
 /// A real number, unpacked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
-    /// An integer of a tagged word, or at least of a machine word.
+    /// An exact integer that fits a machine word.
     Fixnum(i64),
-    /// Any other exact integer.
+    /// An exact integer of any length.
     Big(BigInt),
     /// An exact ratio, not an integer.
     Ratio(BigRational),
@@ -112,7 +112,7 @@ impl Number {
     /// The value for this number, in its canonical form.
     ///
     /// # Errors
-    /// Out of memory, or an integer above [`INTEGER_BITS_MAX`].
+    /// Out of memory, or an integer of more than [`integer_bits_max`] bits.
     pub fn store(self, m: &mut Mutator) -> Result {
         match self {
             Self::Fixnum(n) => integer(m, n),
@@ -165,7 +165,7 @@ impl Number {
         }
     }
 
-    /// The exact integer equal to this number, if there is one.
+    /// This number, if it is an exact integer.
     pub fn into_big(self) -> Option<BigInt> {
         match self {
             Self::Fixnum(n) => Some(BigInt::from(n)),
@@ -200,7 +200,7 @@ pub fn is_real(value: Value) -> bool {
 /// Stores a number literal.
 ///
 /// # Errors
-/// Out of memory, or an integer above [`INTEGER_BITS_MAX`].
+/// Out of memory, or an integer of more than [`integer_bits_max`] bits.
 pub fn store_literal(m: &mut Mutator, literal: &NumberLiteral) -> Result {
     match literal {
         NumberLiteral::Integer(n) => integer(m, *n),
@@ -230,7 +230,7 @@ pub fn integer(m: &mut Mutator, n: i64) -> Result {
 /// Stores an exact integer.
 ///
 /// # Errors
-/// Out of memory, or more than [`INTEGER_BITS_MAX`].
+/// Out of memory, or more than [`integer_bits_max`] bits.
 pub fn store_big(m: &mut Mutator, n: &BigInt) -> Result {
     check_bits(n.bits())?;
     Ok(m.integer(n)?)

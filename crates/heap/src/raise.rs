@@ -40,7 +40,7 @@ pub enum Cause {
         /// The allowed range: "0 <= index < 3".
         bound: String,
     },
-    /// Division by an exact zero.
+    /// Division by an exact zero, or of integers by any zero.
     DivideByZero {
         /// The procedure.
         who: &'static str,
@@ -81,8 +81,9 @@ pub enum Cause {
     },
     /// The memory limit is reached.
     OutOfMemory,
-    /// A request to end the thread, or to stop it for the prompt, interrupted a wait in the kernel.
-    /// The primitive has changed nothing, and is called again if the thread continues.
+    /// A request to end the thread, or to stop it for the prompt, interrupted a wait in the kernel
+    /// or long work at a pause. The primitive has changed nothing, and is called again if the
+    /// thread continues.
     Interrupted,
     /// Any object, as raised by `(raise object)` or `(raise-continuable object)`.
     Object {
@@ -180,7 +181,7 @@ impl Raise {
     }
 }
 
-/// The heap's limit is reached; a collection may help.
+/// The limit of the heap or of an account is reached; a collection may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 

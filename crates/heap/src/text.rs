@@ -291,10 +291,10 @@ fn widen(m: &mut Mutator, string: Value, text: Text) -> Result<Text> {
     Ok(Text { length: text.length, buffer, address: bytes::payload(buffer), wide: true })
 }
 
-/// A new string with a range of another.
+/// A new string with a range of another, copied in slices.
 ///
 /// # Errors
-/// Out of memory.
+/// Out of memory, or those of [`Mutator::pause`].
 pub fn copy(m: &mut Mutator, text: Text, range: Range<usize>) -> Result {
     let mut draft = Draft::new(m, range.len(), text.wide)?;
     draft.extend_in_parts(m, text, range)?;

@@ -145,7 +145,7 @@ impl Environment {
         global
     }
 
-    /// The location of a name that is not defined yet.
+    /// The location of a variable. A name without one gets a new location, and counts as undefined.
     pub(crate) fn reference(&self, symbol: Symbol) -> Location {
         let identifier = Identifier::Symbol(symbol);
         if let Some(Binding::Variable { global, .. }) = self.lookup(&identifier) {
@@ -177,7 +177,7 @@ impl Environment {
         })
     }
 
-    /// All names that do not begin with `%`, with their meanings.
+    /// All names of this environment itself that do not begin with `%`, with their meanings.
     #[must_use]
     pub fn public_bindings(&self) -> Vec<(Symbol, Binding)> {
         let table = self.table();
@@ -262,8 +262,8 @@ fn is_public_name(name: &str) -> bool {
     !name.starts_with('%')
 }
 
-/// The candidate with the fewest edits from `name`. `None` if that is more than a third of its
-/// characters, or more than three edits.
+/// The candidate with the fewest edits from `name`. `None` if every candidate needs too many: more
+/// than one for each three characters of `name`, at least one allowed and at most three.
 pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str>,

@@ -9,8 +9,9 @@
 //! Recursive functions are not inlined (`#[inline(never)]`). If they were inlined into one another,
 //! every level of nesting would take the stack of the largest frame.
 //!
-//! **Invariant:** `depth` is the depth of the core form being built, and at most [`DEPTH_MAX`]. So
-//! the compiler and the destructor, which recurse over core forms, are bounded too.
+//! **Invariant:** `depth` is the number of nested forms being expanded, at most [`DEPTH_MAX`]. Core
+//! forms nest at most four times as deep. So the compiler and the destructor, which recurse over
+//! core forms, are bounded too.
 
 mod binding;
 mod body;
@@ -130,7 +131,7 @@ impl<'w> Expander<'w> {
         Err(SyntaxError::new(span, message).expected("macros whose expansion ends"))
     }
 
-    /// Enters one more level of core forms. The caller calls [`leave_level`](Self::leave_level)
+    /// Enters one more level of nested forms. The caller calls [`leave_level`](Self::leave_level)
     /// afterwards, except after an error, which ends the expansion.
     pub(super) fn enter_level(&mut self, span: Span) -> Result<()> {
         self.depth += 1;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 const SHAPE: &str = "(define-library (name ...) declaration ...)";
 
 type Result<T> = core::result::Result<T, SyntaxError>;
-/// The exports of a library, sorted by name.
+/// The exports of a library: each external name and its meaning, in any order.
 pub type Exports = Vec<(Symbol, Binding)>;
 
 /// A library, identified by its written name.

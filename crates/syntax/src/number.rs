@@ -36,7 +36,7 @@ enum Exactness {
     Inexact,
 }
 
-/// The number that `text` denotes. Its digits are in `radix` (2, 8, 10 or 16) unless a prefix says
+/// The number that `text` denotes. Its digits are in `radix` (2..=36) unless a prefix says
 /// otherwise. `None` if it denotes no number, or exceeds [`DIGITS_MAX`] or [`EXACT_EXPONENT_MAX`].
 #[must_use]
 pub fn parse(text: &str, radix: u32) -> Option<NumberLiteral> {

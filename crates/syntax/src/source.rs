@@ -70,7 +70,8 @@ pub fn folder(span: Span) -> PathBuf {
 /// The text of the file at `path`. Errors are reported at `span`.
 ///
 /// # Errors
-/// The file cannot be read, or is not UTF-8 (the error names the line).
+/// The file cannot be read, is longer than any allowed program, or is not UTF-8 (the error names
+/// the line).
 pub fn read_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
     let name = path.to_string_lossy();
     match File::open(path) {
@@ -107,7 +108,7 @@ pub fn open_plain_file(path: &Path) -> io::Result<File> {
 /// The text read from `stream`. Messages call it `name`.
 ///
 /// # Errors
-/// As [`read_file`], and if the stream is longer than any allowed program.
+/// As [`read_file`].
 pub fn read_stream(stream: impl Read, name: &str, span: Span) -> Result<String, SyntaxError> {
     let failed =
         |cause: &dyn fmt::Display| SyntaxError::new(span, format!("cannot read {name}: {cause}"));

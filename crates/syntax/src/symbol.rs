@@ -3,7 +3,7 @@
 //! Cost: interning takes one lock of a sharded table; comparing is comparing addresses.
 //!
 //! Symbols are never freed, so their makers are charged for them: each kernel thread counts the
-//! bytes that it made.
+//! bytes of the symbols that it made.
 
 use core::cell::Cell;
 use core::fmt;

@@ -38,7 +38,7 @@ use wait::Wait;
 /// Why a machine stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The poll word is set.
+    /// The poll word is set, or a request has interrupted a primitive.
     Poll,
     /// Continuing needs this many cells.
     Refill(usize),
@@ -235,8 +235,9 @@ impl Machine {
         !self.out_of_memory_is_final && raise.is_out_of_memory()
     }
 
-    /// Called before a call with frame `new` at a safepoint, or if the stack is too small for the
-    /// frame.
+    /// Called before a call with frame `new` if the poll word is set, or if `new` is above the
+    /// limit of the stack. Stops the machine, or enlarges the stack and repeats the instruction at
+    /// `pc`.
     #[cold]
     #[inline(never)]
     fn safepoint(&mut self, pc: Pc, frame: Frame, new: Frame) -> Result<Next, Exit> {

@@ -122,7 +122,8 @@ impl Arguments {
     }
 }
 
-/// `equal?`, without recursion along the cdr. A bound ends the comparison of deep or cyclic data.
+/// `equal?`, without recursion. Data that take more than `STEPS_MAX` comparisons, such as cyclic
+/// ones, count as different.
 fn equal(a: Value, b: Value) -> bool {
     const STEPS_MAX: usize = 10_000_000;
     let mut pending = vec![(a, b)];

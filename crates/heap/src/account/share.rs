@@ -20,14 +20,15 @@
 
 use kyocho_microprocess::Priority;
 
-/// A lead up to this has no effect. Threads take turns by time slices, so a small lead does not
+/// A lead below this has no effect. Threads take turns by time slices, so a small lead does not
 /// mean that other accounts lack processor time.
 const BURST_NS: u64 = 20_000_000;
 /// Number of priority steps that a lead can cause.
 const LEVELS: u64 = 8;
 /// The greatest lead.
 const LEAD_MAX_NS: u64 = LEVELS * BURST_NS;
-/// Threads of an account with a lead run at their priority divided by this, or lower.
+/// Threads of an account with a lead of [`BURST_NS`] or more run at their priority divided by this,
+/// or lower.
 const BEHIND_PART: u8 = 4;
 
 /// The virtual time of an account after its threads have run for `ran_ns`, starting from

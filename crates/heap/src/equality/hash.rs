@@ -34,7 +34,7 @@ fn finish(hash: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// The hash for `eqv?`. It serves `eq?` too if all keys that are numbers are fixnums.
+/// The hash for `eqv?`. It serves `eq?` too, because identical values have equal hashes.
 #[inline]
 #[must_use]
 pub fn eqv_hash(value: Value) -> u64 {

@@ -4,7 +4,7 @@
 //! ```text
 //!   from     | moved, left as they were | to be moved         |       full when the growth began
 //!                       └────────┐        ^ moved
-//!   now      | moved, none deleted | room for the rest | what was added since | free |
+//!   now      | live entries, moved | room for the rest | what was added since | free |
 //!                                  ^ into              ^ base                 ^ used
 //! ```
 //!

@@ -15,8 +15,8 @@ use core::ops::Range;
 #[derive(Debug)]
 pub struct Walk {
     table: Value,
-    /// The ranges still to be read. Entries that have moved were left unchanged, so they can still
-    /// be read.
+    /// The ranges still to be read. An entry that moves also stays in the old storage, so the walk
+    /// can still read it.
     ranges: Vec<(Value, Range<usize>)>,
 }
 

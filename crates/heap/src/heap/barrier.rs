@@ -55,7 +55,8 @@ thread_local! {
 /// value.
 #[inline(always)]
 pub fn overwrite(old: impl FnOnce() -> Value) {
-    // `MARKING` changes only while the world is stopped.
+    // A heap is added to `MARKING` while its threads are stopped, so none of them misses that.
+    // Other heaps' marking only costs time.
     if MARKING.load(Ordering::Relaxed) != 0 {
         note(old());
     }

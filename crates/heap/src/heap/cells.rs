@@ -6,9 +6,10 @@
 //!  further runs  [start, end) ...          taken when the current one is used up
 //! ```
 //!
-//! The system-call thread fills the cache while its owner waits. The collector empties every cache
-//! while the world is stopped. So the words are shared and atomic (plain `mov` on x86-64), although
-//! only one thread accesses them at any moment. The number of runs in a cache is bounded.
+//! The owner fills the cache, or the system-call thread while the owner waits. The collector
+//! empties every cache while the world is stopped. So the words are shared and atomic (plain `mov`
+//! on x86-64), although only one thread accesses them at any moment. The number of runs in a cache
+//! is bounded.
 
 use crate::account::Account;
 use crate::heap::Heap;

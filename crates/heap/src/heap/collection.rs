@@ -1,9 +1,9 @@
 //! One collection, and the statistics of all collections.
 //!
-//! Order of the steps: close the runs being cut, take the caches back, mark from the roots, save
+//! Order of the steps: take the caches back, close the runs being cut, mark from the roots, save
 //! watched objects, break ephemerons, find unreachable Rust objects, sweep blocks and lines, set
-//! the next budget. The unreachable Rust objects are dropped when the world runs again, because a
-//! dropped port may write its buffer.
+//! the next budget, return surplus memory to the host. The unreachable Rust objects are dropped
+//! when the world runs again, because a dropped port may write its buffer.
 
 use crate::heap::foreign::ForeignObject;
 use crate::heap::marker::{Marker, Tally};
@@ -62,7 +62,7 @@ pub struct Statistics {
     /// Number of collections for which the world was stopped throughout, or for the rest of the
     /// marking.
     pub stopped: u64,
-    /// Sum of their pauses.
+    /// Sum of the pauses of all collections.
     pub pause_total: Duration,
     /// The longest pause.
     pub pause_max: Duration,
@@ -81,7 +81,7 @@ pub struct Statistics {
 }
 
 /// Unreachable Rust objects. Dropping them may take long and may wait for the host, so the world
-/// must be running. It needs no lock.
+/// must be running. Dropping them needs no lock.
 #[must_use]
 pub struct Dead(Vec<Box<dyn ForeignObject>>);
 
@@ -260,8 +260,9 @@ impl<'a> Unswept<'a> {
         space.set_budget(&heap.limits, held);
         space.covered_bytes = self.fresh_bytes.min(space.taken_bytes);
         heap.choose_manner(held, self.fresh_bytes);
-        // Keep as much free memory as was taken since the last collection and during this one, or
-        // the budget. Pages returned to the host now would cause page faults then.
+        // Keep as much free memory as was taken since the last collection, this one included, or
+        // the budget if that is more. If these pages were returned to the host, their next use
+        // would cause page faults.
         let expected_bytes = space.budget_bytes.max(self.taken_bytes + space.taken_bytes);
         self.stage = Stage::Discard { keep_bytes: heap.kept_bytes(expected_bytes), from: 0 };
         heap.wanted.store(false, Ordering::Relaxed);

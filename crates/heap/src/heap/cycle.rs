@@ -28,11 +28,11 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::Instant;
 use std::sync::{Arc, MutexGuard};
 
-/// A heap with fewer live bytes is collected with the world stopped throughout, which takes no
-/// longer.
+/// If less than this survived the last collection, the world is stopped throughout. That stop is no
+/// longer than those of a cycle.
 const HELD_BYTES_MIN: usize = 8 << 20;
-/// Divisor: a heap with less than this part of its limit left is collected in the same way. Threads
-/// could take almost nothing meanwhile.
+/// Divisor: the world is also stopped throughout if less than this part of the limit is left.
+/// During a cycle the threads could take almost nothing.
 const ROOM_PART: usize = 8;
 
 /// Divisor: an estimate of the holes between live objects, as a part of the live bytes.
@@ -81,7 +81,7 @@ impl Heap {
         self.end_plan(&mut space);
     }
 
-    /// Whether opened runs are recorded for a cycle.
+    /// Whether a cycle is in progress, so that opened runs are recorded for it.
     pub fn is_in_cycle(&self) -> bool {
         lock(&self.space).fresh.is_some()
     }

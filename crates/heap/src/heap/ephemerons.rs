@@ -23,7 +23,7 @@ const BROKEN: Value = Value::ABSENT;
 const KEY: usize = 0;
 const DATUM: usize = 1;
 
-/// Addresses of unmarked keys, each with its ephemerons.
+/// Pairs of addresses: of an unmarked key, and of an ephemeron that waits for it.
 pub(super) type Awaited = BTreeSet<(usize, usize)>;
 
 /// What a helper has found.
@@ -144,7 +144,7 @@ impl Mutator {
     /// A new ephemeron.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn ephemeron(&mut self, key: Value, datum: Value) -> Result<Value, OutOfMemory> {
         let ephemeron = self.object_of(Kind::Ephemeron, &[key, datum])?;
         // A marker that scans the ephemeron need not know that it is younger than the cycle.

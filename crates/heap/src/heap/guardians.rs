@@ -42,7 +42,7 @@ impl Guardian {
     /// find it garbage.
     ///
     /// # Errors
-    /// The heap's limit is reached; or the thread must end or stop.
+    /// The account's limit is reached.
     pub fn watch(&self, m: &Mutator, object: Value) -> Result<()> {
         let mut state = self.state();
         if state.watched.len() == state.watched.capacity() {

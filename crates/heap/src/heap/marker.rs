@@ -3,10 +3,10 @@
 //! An object is marked when it is found, and scanned when it is popped. If the stack is full, the
 //! object remains marked but unscanned, and its block is recorded. When the stack is empty, the
 //! recorded blocks are walked, and the children of every marked object in them are examined again.
-//! Each overflow marks one more object, so this terminates. An overflowed object counts as alive at
-//! the overflow. Rust objects and ephemerons never overflow, because a second scan would count
-//! their bytes twice. Long vectors are scanned in pieces, and lists along their cdr, so that
-//! neither fills the stack.
+//! Each overflow marks one more object, so this terminates. The bytes of an overflowed object are
+//! counted when it overflows. Rust objects and ephemerons never overflow, because a second scan
+//! would count their bytes twice. Long vectors are scanned in pieces, and lists along their cdr, so
+//! that neither fills the stack.
 //!
 //! With several virtual processors, a marker that takes long gets help (`marker/sharing.rs`).
 
@@ -59,8 +59,8 @@ pub struct Marker {
     base: usize,
     /// Offset from the base. Objects from here on are younger than the cycle and need no mark.
     reach: usize,
-    /// Offset from the base. Objects from here on need a closer check. As `reach`; zero while roots
-    /// are recorded or keys of ephemerons are awaited.
+    /// Offset from the base. Objects from here on need a closer check. Equal to `reach`, but zero
+    /// while roots are recorded or keys of ephemerons are awaited.
     frontier: usize,
     /// Recorded roots; `None` if roots are marked at once.
     noted: Option<Vec<Value>>,
@@ -81,8 +81,8 @@ impl fmt::Debug for Marker {
     }
 }
 
-/// Whether the object must be scanned exactly once. Such objects are kept in separate lists,
-/// outside the stack.
+/// Whether the object must be scanned exactly once. Such an object goes on the stack even if the
+/// stack is full.
 fn is_scanned_once(value: Value) -> bool {
     value.is_kind(Kind::Foreign) || value.is_kind(Kind::Ephemeron)
 }

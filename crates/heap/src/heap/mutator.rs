@@ -41,8 +41,8 @@ pub struct Mutator {
     pub cells: Cells,
     /// The dynamic environment of the thread; a root.
     pub context: ThreadContext,
-    /// Cells that a refill inside a primitive requests now, at the beginning of a step, and at
-    /// most.
+    /// Cells that a refill inside a primitive requests: at the next refill (`want`), at the first
+    /// refill of a step (`want_first`), and at most (`want_most`).
     want: Cell<usize>,
     want_first: usize,
     want_most: usize,
@@ -95,7 +95,7 @@ impl Mutator {
     /// A pair.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     #[inline]
     pub fn cons(&self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
         match self.cells.try_cons(car, cdr) {
@@ -113,7 +113,7 @@ impl Mutator {
     /// An object with a payload of zeros (which read as fixnums).
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     #[inline]
     pub fn object(&self, kind: Kind, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
         if words > SIZE_WORDS_MAX {
@@ -170,7 +170,7 @@ impl Mutator {
     /// Makes sure that the cache has `cells` adjacent cells.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn stock(&self, cells: usize) -> Result<(), OutOfMemory> {
         if self.cells.words().fits(cells * GRANULE_BYTES) {
             return Ok(());
@@ -178,8 +178,8 @@ impl Mutator {
         self.heap.refill(&self.cells, cells, self.want.get().max(cells))
     }
 
-    /// A lower bound of the bytes for which the thread's account would have room after a
-    /// collection.
+    /// Bytes that the thread's account could take if a collection freed everything taken since the
+    /// last one; without an account, the maximum.
     pub fn attainable_bytes(&self) -> usize {
         self.cells.words().account().map_or(usize::MAX, |account| account.attainable_bytes())
     }
@@ -194,7 +194,7 @@ impl Mutator {
         self.cells.words().account().map_or(Ok(()), |account| account.charge(bytes, spends))
     }
 
-    /// Charges the thread's account for the symbols that the thread has made.
+    /// Charges the thread's account for the symbols made on this kernel thread since the last call.
     ///
     /// # Errors
     /// The account may not make more.
@@ -208,7 +208,7 @@ impl Mutator {
     /// An object whose payload is `fields`.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn object_of(&self, kind: Kind, fields: &[Value]) -> Result<Value, OutOfMemory> {
         let at = self.headed(kind, 0, fields.len())?;
         for (i, &field) in fields.iter().enumerate() {
@@ -220,7 +220,7 @@ impl Mutator {
     /// A proper list.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn list(&self, items: &[Value]) -> Result<Value, OutOfMemory> {
         self.list_onto(items, Value::NIL)
     }
@@ -228,7 +228,7 @@ impl Mutator {
     /// The items, followed by `tail`.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn list_onto(&self, items: &[Value], tail: Value) -> Result<Value, OutOfMemory> {
         items.iter().rev().try_fold(tail, |list, &item| self.cons(item, list))
     }
@@ -236,7 +236,7 @@ impl Mutator {
     /// A vector of `length` elements, all of them `fill`.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn vector(&self, length: usize, fill: Value) -> Result<Value, OutOfMemory> {
         if length > SIZE_WORDS_MAX {
             return Err(OutOfMemory);
@@ -253,7 +253,7 @@ impl Mutator {
     /// [complete](Self::complete) it as another kind.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn begin(&self, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
         if words > SIZE_WORDS_MAX {
             return Err(OutOfMemory);
@@ -277,7 +277,7 @@ impl Mutator {
     /// A vector of these elements.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn vector_of(&self, elements: &[Value]) -> Result<Value, OutOfMemory> {
         self.object_of(Kind::Vector, elements)
     }
@@ -285,7 +285,7 @@ impl Mutator {
     /// An inexact number.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     #[inline]
     pub fn flonum(&self, number: f64) -> Result<Value, OutOfMemory> {
         let at = self.headed(Kind::Flonum, 0, 1)?;
@@ -296,7 +296,7 @@ impl Mutator {
     /// An exact integer: a fixnum if it fits one, otherwise a bignum.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn integer(&self, number: &BigInt) -> Result<Value, OutOfMemory> {
         if let Some(fixnum) = i64::try_from(number).ok().and_then(Value::fixnum_checked) {
             return Ok(fixnum);
@@ -313,7 +313,7 @@ impl Mutator {
     /// A bytevector with these bytes.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn bytevector(&self, bytes: &[u8]) -> Result<Value, OutOfMemory> {
         let words = 1 + bytes.len().div_ceil(WORD_BYTES);
         let bytevector = self.object(Kind::Bytevector, 0, words)?;
@@ -325,7 +325,7 @@ impl Mutator {
     /// A string.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn string(&self, text: &str) -> Result<Value, OutOfMemory> {
         if text.is_ascii() {
             let at = self.headed(Kind::Buffer, 0, text.len().div_ceil(WORD_BYTES))?;
@@ -344,7 +344,7 @@ impl Mutator {
     /// A character buffer for `length` characters, all of them NUL.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn buffer(&self, length: usize, flags: u8) -> Result<Value, OutOfMemory> {
         let char_bytes = if flags & FLAG_WIDE != 0 { 4 } else { 1 };
         let words = length.checked_mul(char_bytes).ok_or(OutOfMemory)?.div_ceil(WORD_BYTES);
@@ -354,7 +354,7 @@ impl Mutator {
     /// A string whose characters are the first `length` of `buffer`.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn string_over(&self, length: usize, buffer: Value) -> Result<Value, OutOfMemory> {
         let string = self.object(Kind::String, 0, 2)?;
         word::initialise(string.address() + WORD_BYTES, length_word(length));
@@ -365,7 +365,7 @@ impl Mutator {
     /// A record.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     pub fn record(&self, record_type: Value, fields: &[Value]) -> Result<Value, OutOfMemory> {
         let record = self.object(Kind::Record, 0, fields.len() + 1)?;
         word::initialise(record.address() + WORD_BYTES, record_type.to_word());
@@ -378,7 +378,7 @@ impl Mutator {
     /// A cell for a captured variable that is assigned.
     ///
     /// # Errors
-    /// The heap's limit is reached.
+    /// The limit of the heap or of the account is reached.
     #[inline]
     pub fn cell(&self, value: Value) -> Result<Value, OutOfMemory> {
         let cell = self.object(Kind::Cell, 0, 1)?;
@@ -390,7 +390,7 @@ impl Mutator {
     /// the heap.
     ///
     /// # Errors
-    /// The heap's limit is reached. The object is dropped.
+    /// The limit of the heap or of the account is reached. The object is dropped.
     pub fn foreign(&self, object: Box<dyn ForeignObject>) -> Result<Value, OutOfMemory> {
         self.charge(object.held_bytes())?;
         let value = self.reserve_foreign()?;
@@ -401,7 +401,7 @@ impl Mutator {
     /// An empty foreign object, for a Rust object that refers to it, directly or through others.
     ///
     /// # Errors
-    /// The heap's limit is reached; or the thread must end or stop.
+    /// The limit of the heap or of the account is reached.
     pub fn reserve_foreign(&self) -> Result<Value, OutOfMemory> {
         let value = self.object(Kind::Foreign, 0, 1)?;
         word::initialise(value.address() + WORD_BYTES, 0);
@@ -413,7 +413,7 @@ impl Mutator {
     /// keeps the object alive until it is complete.
     ///
     /// # Errors
-    /// The heap's limit is reached; or the thread must end or stop.
+    /// The limit of the heap or of the account is reached.
     pub fn reserve_outside<T: ForeignObject>(&mut self) -> Result<Value, OutOfMemory> {
         self.charge(size_of::<T>())?;
         let place = self.reserve_foreign()?;

@@ -6,14 +6,15 @@
 //!  collector   raise ──► take, ... (threads run) ──► take (they are stopped) ──► lower
 //! ```
 //!
-//! A thread locks only its own buffer, which no other thread locks except a collector in `take`. So
-//! threads do not wait for each other. The list of heaps is locked once for a whole buffer.
+//! To note a value, a thread locks only its own buffer. No other thread locks that buffer, except a
+//! collector in `raise` or `take`. So threads do not wait for each other. The list of heaps is
+//! locked once for a whole buffer.
 //!
 //! **Invariant:** a value noted before the threads were stopped is found by the following
 //! [`take`](Notes::take), whichever buffer it is in. A buffer is emptied under the lock of the
 //! list, so a collector finds each value in a buffer or with its heap.
-//! **Invariant:** a value noted for one cycle is not found by a later one, because it may be freed
-//! by then: `raise` empties all buffers first.
+//! **Invariant:** a value noted for one cycle is not found by a later one, when the value may be
+//! freed. To this end `raise` empties all buffers first.
 //!
 //! Bounds: a buffer has at most `buffer_max` values. If too many values are with a heap, the
 //! collector is hurried to mark them. Lock order: the list, then a buffer. Modelled in
@@ -25,7 +26,7 @@ use std::sync::Arc;
 
 /// Each time that this many further values wait to be marked, the collector is asked to hurry.
 const NOTED_MANY: usize = 1 << 17;
-/// Maximum number of values that wait to be marked.
+/// If this many values wait to be marked, the collector must finish with the world stopped.
 const NOTED_MAX: usize = 1 << 20;
 
 /// Why the collector must hurry.
@@ -33,7 +34,7 @@ const NOTED_MAX: usize = 1 << 20;
 pub enum Haste {
     /// Many values wait to be marked: the collector must run before other threads do.
     Soon,
-    /// The maximum is reached: the collector must finish with the world stopped.
+    /// Too many values wait: the collector must finish with the world stopped.
     Now,
 }
 

@@ -10,10 +10,10 @@
 //!            +----------------------------------------+   padded to 16 bytes
 //! ```
 //!
-//! Invariants: kind and size never change after allocation, so a racing reader may trust the bounds
-//! that it reads. The low three bits of a kind are `111`, which is not the tag of any value. So the
-//! first word of a granule shows whether it is a header or the car of a pair, and marked memory can
-//! be walked.
+//! Invariants: kind and size of an object never change once other threads can access it, so a
+//! racing reader may trust the bounds that it reads. The low three bits of a kind are `111`, which
+//! is not the tag of any value. So the first word of a granule shows whether it is a header or the
+//! car of a pair, and marked memory can be walked.
 
 use crate::heap::barrier;
 use crate::heap::word::{self, WORD_BYTES};

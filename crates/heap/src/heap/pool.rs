@@ -15,8 +15,9 @@
 //! and discounting the helper is one step too. So if the maker has no work, and there is no packet
 //! and no busy helper, all is marked.
 //!
-//! There are at most as many packets as helpers. A marker whose packet is refused keeps it.
-//! Modelled in `tests/models`.
+//! `give` refuses a packet if `helpers_max` packets wait; its marker keeps it. `finish` accepts the
+//! rest of a helper unless the collection is given up. So at most `helpers_max` packets wait, plus
+//! one for each helper. Modelled in `tests/models`.
 
 use core::time::Duration;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -54,7 +55,7 @@ pub(crate) struct Pool<W, F> {
 }
 
 impl<W, F: Default> Pool<W, F> {
-    /// A pool for a maker and at most `helpers_max` helpers at a time.
+    /// A pool that divides the work of a maker among `helpers_max` helpers.
     pub(crate) fn new(helpers_max: usize) -> Self {
         let state = State { packets: Vec::new(), busy: 0, maker_waits: false, found: F::default() };
         Self {
@@ -84,7 +85,7 @@ impl<W, F: Default> Pool<W, F> {
     /// Offers a packet to other markers.
     ///
     /// # Errors
-    /// Returns the packet if enough of them wait already.
+    /// Returns the packet if `helpers_max` packets wait already, or the collection is given up.
     pub(crate) fn give(&self, packet: W) -> Result<(), W> {
         let mut state = self.state();
         if state.packets.len() >= self.helpers_max || self.is_given_up() {

@@ -5,8 +5,8 @@
 //! block     Free | Small (pairs and objects up to 16 KiB) | LargeHead LargeTail*
 //! ```
 //!
-//! Free memory is handed out as runs. First come runs that threads have returned, then the rest of
-//! the run being cut, then free lines of part-used blocks, then whole blocks. A run is cut to
+//! Free memory is handed out as runs. First comes the rest of the run being cut, then runs that
+//! threads have returned, then free lines of part-used blocks, then whole blocks. A run is cut to
 //! exactly the requested size, in granules, because the paper's caches are counted in cells.
 
 mod sweep;
@@ -35,7 +35,7 @@ pub(crate) enum BlockState {
 /// Divisor: the least budget as a part of the heap's limit.
 const LEAST_BUDGET_FRACTION: usize = 64;
 
-/// Maximum number of runs kept from ended threads. Further ones are left to the next collection.
+/// Maximum number of returned runs that are kept. Further ones are left to the next collection.
 const RETURNED_MAX: usize = 1024;
 
 /// The tables, when no marker uses them. Markers release the tables before they report that they
@@ -123,9 +123,10 @@ impl Space {
     }
 
     /// Sets how much may be handed out before the next collection, if `held_bytes` survived the
-    /// last one. The heap's growth decides, but the limit must not be exceeded. Near the limit the
-    /// remainder is not halved again and again: below a fraction of the heap it is handed out
-    /// whole. Otherwise a heap that fills up would collect for every few cells.
+    /// last one. This budget is the growth that `limits` allow, but at most half of what is left of
+    /// the limit. Near the limit this half counts as at least a fraction of the limit
+    /// ([`LEAST_BUDGET_FRACTION`]). Otherwise a heap that fills up would collect for every few
+    /// cells.
     pub(crate) fn set_budget(&mut self, limits: &Limits, held_bytes: usize) {
         self.held_bytes = held_bytes;
         let growth = held_bytes / 100 * limits.growth_percent.saturating_sub(100);
@@ -169,7 +170,7 @@ impl Space {
         need: usize,
         want: usize,
     ) -> Result<(), OutOfMemory> {
-        // One run is kept free for the run that is long enough.
+        // The cache keeps room for one more run: the one that is long enough.
         let kept = usize::from(need > 1);
         if cells.room() <= kept {
             // A thread that requests cells with a full cache found every run too short. These runs

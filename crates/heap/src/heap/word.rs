@@ -120,15 +120,18 @@ pub(crate) fn foreign_into_word(object: Box<dyn ForeignObject>) -> u64 {
 /// The foreign object of a word that `foreign_into_word` returned. Valid while the caller keeps the
 /// Lisp object alive: until its next safepoint.
 pub(crate) fn foreign_at<'a>(word: u64) -> Option<&'a dyn ForeignObject> {
-    // SAFETY: a non-zero payload of a live foreign object is the address of a leaked
-    // `Box<dyn ForeignObject>`, dropped only by the sweep, and the sweep runs at safepoints only.
+    // SAFETY: a non-zero payload of a foreign object is the address of a leaked
+    // `Box<dyn ForeignObject>`. Only `foreign_take` ends the leak. The heap calls it when it is
+    // dropped, and for objects that are unreachable while the world is stopped, which it is only at
+    // safepoints. Until its next safepoint, the caller of this function keeps the object reachable
+    // and the heap alive.
     let object =
         unsafe { with_exposed_provenance::<Box<dyn ForeignObject>>(word as usize).as_ref() };
     object.map(|object| &**object)
 }
 
-/// Takes a foreign object back. Each word is taken once, because the sweep forgets the Lisp object
-/// with it.
+/// Takes a foreign object back. Each word is taken once, because the caller removes the Lisp object
+/// from the heap's list of Rust objects.
 pub(crate) fn foreign_take(word: u64) -> Option<Box<dyn ForeignObject>> {
     if word == 0 {
         return None;

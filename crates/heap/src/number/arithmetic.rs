@@ -1,7 +1,7 @@
 //! Sum, difference, product and quotient of two numbers.
 //!
-//! Fixnums come first: their magnitudes are below 2^60, so a 64-bit sum cannot overflow. Then come
-//! flonums with flonums or fixnums. Other numbers are unpacked from the tagged words.
+//! Fixnums come first: their magnitudes are at most 2^60, so a 64-bit sum cannot overflow. Then
+//! come flonums with flonums or fixnums. Other numbers are unpacked from the tagged words.
 
 use super::{INTEGER_BITS_MAX, Number, check_bits, complex, integer, is_complex, is_number};
 use super::{Pause, parts, ratio, rectangular, short, store_short};

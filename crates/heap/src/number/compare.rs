@@ -38,7 +38,7 @@ pub fn compare(who: &'static str, position: usize, a: Value, b: Value) -> Result
 /// Whether `a < b`, for the machine.
 ///
 /// # Errors
-/// One is not a number.
+/// One is not a real number.
 pub fn less(who: &'static str, a: Value, b: Value) -> Result<bool> {
     Ok(compare(who, 1, a, b)? == Some(Ordering::Less))
 }
@@ -46,7 +46,7 @@ pub fn less(who: &'static str, a: Value, b: Value) -> Result<bool> {
 /// Whether `a > b`, for the machine.
 ///
 /// # Errors
-/// One is not a number.
+/// One is not a real number.
 pub fn greater(who: &'static str, a: Value, b: Value) -> Result<bool> {
     Ok(compare(who, 1, a, b)? == Some(Ordering::Greater))
 }

@@ -34,11 +34,11 @@ pub fn parts(value: Value) -> (Value, Value) {
     if is_complex(value) { (value.field_at(0), value.field_at(1)) } else { (value, ZERO) }
 }
 
-/// The number with these parts, two real numbers. If one is inexact, both become inexact, except
-/// that an exact zero as imaginary part makes the result real.
+/// The number with these parts. The caller has checked that both are real numbers. If one is
+/// inexact, both become inexact, except that an exact zero as imaginary part makes the result real.
 ///
 /// # Errors
-/// One is not a real number; out of memory.
+/// Out of memory.
 pub fn rectangular(m: &mut Mutator, real: Value, imaginary: Value) -> Result {
     if imaginary == ZERO {
         return Ok(real);
@@ -51,8 +51,8 @@ pub fn rectangular(m: &mut Mutator, real: Value, imaginary: Value) -> Result {
     Ok(m.object_of(Kind::Complex, &[real, imaginary])?)
 }
 
-/// The number with the distance `magnitude` from zero, in the direction `angle`. The result is
-/// exact if one of them is an exact zero.
+/// The number with the distance `magnitude` from zero, in the direction `angle`. If one of them is
+/// an exact zero, the result is `magnitude`.
 ///
 /// # Errors
 /// One is not a real number; out of memory.
@@ -237,7 +237,7 @@ pub fn magnitude(m: &mut Mutator, value: Value) -> Result {
     sqrt(m, norm)
 }
 
-/// The direction from zero, in radians above -π and up to π; 0 for non-negative real numbers.
+/// The direction from zero, in radians from -π to π; 0 for non-negative real numbers.
 ///
 /// # Errors
 /// `value` is not a number; out of memory.
@@ -266,7 +266,7 @@ pub fn angle(m: &mut Mutator, value: Value) -> Result {
     Ok(m.flonum(z.im.atan2(z.re))?)
 }
 
-/// The magnitude of the larger of two exact real numbers.
+/// The larger of the magnitudes of two exact real numbers.
 pub(super) fn larger(m: &mut Mutator, x: Value, y: Value) -> Result {
     let (x, y) = (magnitude(m, x)?, magnitude(m, y)?);
     Ok(if compare("angle", 1, x, y)? == Some(Ordering::Less) { y } else { x })

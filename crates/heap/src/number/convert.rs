@@ -157,8 +157,7 @@ pub(super) fn ratio_to_real(r: &BigRational) -> f64 {
 const SMALLEST: f64 = f64::from_bits(1);
 
 /// `numerator * 2^shift / denominator`, truncated. The lowest bit is set if the truncation lost
-/// anything. The caller chooses `shift` so that the result fits 64 bits; zero represents values far
-/// below one.
+/// anything. The caller chooses `shift` so that the result fits 64 bits.
 fn sticky_quotient(numerator: &BigUint, denominator: &BigUint, shift: i64) -> u64 {
     let (quotient, rest) = if shift >= 0 {
         (numerator << shift.unsigned_abs()).div_rem(denominator)

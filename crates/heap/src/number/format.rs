@@ -1,4 +1,4 @@
-//! Numbers as text: the shortest text that reads back as the same number.
+//! Numbers as text. In radix ten a flonum has the shortest text that reads back as the same number.
 
 use super::{Number, Pause, is_complex, parts};
 use crate::raise::Result;

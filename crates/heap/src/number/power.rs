@@ -19,8 +19,8 @@ const PRODUCT_EXPONENT_MAX: u64 = 1024;
 ///
 /// # Errors
 /// One is not a number; the result is too long; or `base` is zero and `exponent` is not allowed.
-/// For a base of zero the exponent may not have a negative real part, nor be non-real with a real
-/// part of zero.
+/// For an exact zero the exponent may not be a negative integer, or half of one. If the exponent is
+/// complex, its real part must be above zero.
 pub fn expt(m: &mut Mutator, base: Value, exponent: Value) -> Result {
     if is_complex(base) || is_complex(exponent) {
         return complex_power(m, base, exponent);
@@ -287,7 +287,7 @@ fn real_root(ratio: &BigRational) -> f64 {
 /// The largest `s` with s² <= n, and n - s².
 ///
 /// # Errors
-/// `value` is not an exact non-negative integer; the thread must end.
+/// `value` is not an exact non-negative integer; or those of [`Mutator::pause`].
 pub fn exact_integer_sqrt(m: &mut Mutator, value: Value) -> Result<(Number, Number)> {
     let complaint =
         || Raise::wrong_type("exact-integer-sqrt", 1, "exact non-negative integer", value);
@@ -354,7 +354,7 @@ pub fn log_base(m: &mut Mutator, value: Value, base: Value) -> Result {
         return div(m, x, b);
     }
     let (x, b) = (logarithm(1, value)?, logarithm(2, base)?);
-    // The common bases have functions of their own, which round correctly.
+    // The common bases have functions of their own, which are more precise than the quotient.
     let real = Number::argument("log", 1, value)?.to_real();
     let result = match base.as_fixnum() {
         Some(2) if real.is_finite() => real.log2(),
@@ -378,7 +378,7 @@ fn logarithm(position: usize, value: Value) -> Result<f64> {
     Ok(big_logarithm(ratio.numer().magnitude()) - big_logarithm(ratio.denom().magnitude()))
 }
 
-/// The logarithm of an integer beyond a flonum's range.
+/// The logarithm of a positive integer, which may exceed a flonum's range.
 fn big_logarithm(n: &BigUint) -> f64 {
     let shift = n.bits().saturating_sub(64);
     let top = (n >> shift).to_f64().unwrap_or(f64::INFINITY);

@@ -12,8 +12,8 @@ use crate::value::Value;
 use core::f64::consts::PI;
 use num_complex::Complex64;
 
-/// From this imaginary part on, the imaginary part of a tangent is 1 to the last bit, and a squared
-/// exponential would soon overflow.
+/// If the imaginary part is at least this in absolute value, the imaginary part of the tangent is
+/// ±1 to the last bit. Above 355 the general formula would overflow.
 const TANGENT_FLAT: f64 = 20.0;
 
 /// The sine; exactly 0 for an exact zero.

@@ -3,7 +3,7 @@
 use super::{Datum, DatumKind, NumberLiteral};
 use core::fmt::{self, Write};
 
-/// Maximum number of characters of a datum in a message.
+/// Maximum length of a datum in a message, in bytes of UTF-8.
 const SHOWN_MAX: usize = 120;
 /// Maximum number of levels of nesting in a message.
 const SHOWN_DEPTH: u32 = 12;

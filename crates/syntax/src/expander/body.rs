@@ -1,8 +1,8 @@
 //! Bodies. The definitions are found first, and their values are expanded afterwards.
 //!
 //! A definition that nothing refers to before its value exists becomes a plain `let`. If something
-//! does (recursion, or a procedure that uses a later definition), the definitions from the first
-//! such use on become one `letrec*`:
+//! does (recursion, or a procedure that uses a later definition), several definitions become one
+//! `letrec*`. They are those from the first with such a use to the one that it uses:
 //!
 //! ```text
 //! (define a 1) (define (even? n) ... (odd? ..)) (define (odd? n) ... (even? ..)) (define b a) body

@@ -54,7 +54,8 @@ pub(super) fn branch(world: &World, test: Core, then: Core, otherwise: Core) -> 
 }
 
 /// In a test only the truth of a value matters. `or` becomes `(let ((t a)) (if t t b))`; in a test
-/// this is `(if a #t b)`. It has exactly three references to `t`, so `b` contains none.
+/// this is `(if a #t b)`. Exactly three references to `t` exist, one in the binding and two in the
+/// `if`, so `b` contains none.
 fn simplify_test(world: &World, test: Core) -> Core {
     match test {
         Core::Let(mut bindings, body) if bindings.len() == 1 => match (*body, bindings.pop()) {

@@ -15,8 +15,7 @@ pub(super) enum Init {
     Effect(Datum),
     /// `(define (name . formals) . body)`: the formals, the body and the whole form.
     Procedure(Datum, Datum, Datum),
-    /// The values of an expression as a list: at least this many, and exactly this many unless
-    /// `true`.
+    /// The values of an expression as a list: exactly this many, or at least this many if `true`.
     Values(usize, bool, Datum),
     /// A core form that exists already.
     Core(Core),

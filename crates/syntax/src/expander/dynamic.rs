@@ -1,4 +1,4 @@
-//! Forms that are expanded to calls of procedures of the machine: `delay`, `parameterize`, `guard`,
+//! Forms that are expanded to calls of procedures of the system: `delay`, `parameterize`, `guard`,
 //! `assert`.
 //!
 //! ```text

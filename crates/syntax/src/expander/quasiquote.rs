@@ -99,7 +99,8 @@ impl Expander<'_> {
     }
 
     /// For `(unquote e)`, `(quasiquote t)` or `(unquote-splicing e)` as a whole template: `Some`
-    /// with the expression that builds it.
+    /// with the expression that builds it, or with `None` if it is constant. `None` for any other
+    /// template.
     #[expect(clippy::option_option, reason = "not such a template; constant; built")]
     #[inline(never)]
     fn keyword_template(

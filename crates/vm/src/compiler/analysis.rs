@@ -151,7 +151,7 @@ impl Analyser {
         }
     }
 
-    /// Records a use that is not a call, or an assignment.
+    /// Records an assignment, or a use that is not a call.
     fn touch(&mut self, variable: &Rc<Variable>) {
         let facts = self.facts_of(variable);
         facts.escapes = true;
@@ -253,7 +253,7 @@ impl Analyser {
         Ok(())
     }
 
-    /// Records that a variable is bound to a lambda and never assigned.
+    /// Binds a variable. Records its lambda if it is bound to one and never assigned.
     fn announce(&mut self, variable: &Rc<Variable>, init: &Core) {
         self.bind(variable);
         let lambda = match init {

@@ -1,9 +1,9 @@
 //! The assembler: combines instructions, labels and literals.
 //!
-//! `MakeClosure` takes `2 + free/4` words. The first word is the instruction: destination, number
-//! of free variables, arity flag. The second is the offset to two literals: the code object and its
-//! entry. Then follow the sources of the free variables, four in a word. A source is a slot; with
-//! the top bit set it is a free variable of the running closure.
+//! `MakeClosure` takes `2 + free/4` words, rounded up. The first word is the instruction:
+//! destination, number of free variables, arity flag. The second is the offset to two literals: the
+//! code object and its entry. Then follow the sources of the free variables, four in a word. A
+//! source is a slot; with the top bit set it is a free variable of the running closure.
 
 use crate::compiler::code::Local;
 use crate::compiler::instruction::{Instruction, Opcode, Role};
@@ -35,7 +35,8 @@ pub(crate) struct Assembler {
     pub(crate) locals: Vec<Local>,
     literals: Vec<u64>,
     literal_of: HashMap<u64, usize>,
-    /// Words whose upper half is the offset of a literal.
+    /// Words whose upper half is the offset of a literal: the position of the word, the position
+    /// from which the offset counts, and the index of the literal.
     literal_uses: Vec<(usize, usize, usize)>,
     labels: Vec<Option<usize>>,
     label_uses: Vec<(usize, Label)>,

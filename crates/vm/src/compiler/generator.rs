@@ -2,8 +2,8 @@
 //!
 //! Slots are allocated as a stack: parameters first, then variables of `let`, then intermediate
 //! values. `next` is the first free slot. A value is generated *into* a context: a slot, nothing,
-//! or the procedure's result. Unless the context's slot is fresh, only the last instruction writes
-//! it. So a loop can compute a parameter in place.
+//! or the procedure's result. If the context is a slot that is in use, only the last instruction of
+//! the value writes that slot. So a loop can compute a parameter in place.
 //!
 //! Every assigned variable is in a cell, even if no closure captures it. The reason: frames are
 //! copied by continuations, and a continuation that is entered twice must see the assignment.
@@ -102,7 +102,8 @@ struct Generator<'a, 'b> {
     places: HashMap<*const Variable, Place>,
     next: usize,
     frame_slots: usize,
-    /// The entry of the clause being generated, if it takes a fixed number of arguments.
+    /// The entry and the number of arguments of the lambda's clause, if it has one clause and this
+    /// takes a fixed number.
     fixed: Option<(usize, usize)>,
 }
 

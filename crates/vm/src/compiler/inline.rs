@@ -11,11 +11,11 @@ use std::collections::HashMap;
 /// How a call of a primitive is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inline {
-    /// As a call.
+    /// By an instruction that calls the primitive's function: `Primitive0` to `PrimitiveN`.
     No,
     /// As a fixnum operation of two operands; more operands are folded from the left.
     Fold(Opcode),
-    /// As a fixnum operation of exactly two operands.
+    /// As an operation of exactly two operands.
     Binary(Opcode),
     /// As an operation of exactly one operand.
     Unary(Opcode),

@@ -51,9 +51,9 @@ pub enum Role {
     Read,
     /// A slot that is written.
     Write,
-    /// The first slot of a call: return address, callee, arguments.
+    /// The first slot of a call (return address, callee, arguments), or of several values.
     Base,
-    /// A number of arguments or values.
+    /// A number of arguments or values, or an index.
     Count,
     /// An index into the closure's free variables.
     Free,
@@ -78,7 +78,7 @@ pub struct Shape {
     pub b: Role,
     /// What field `c` means.
     pub c: Role,
-    /// Number of words: 2 if a primitive's address follows. `MakeClosure` takes more.
+    /// Number of words: 2 if a primitive's address or a name follows. `MakeClosure` may take more.
     pub words: usize,
 }
 

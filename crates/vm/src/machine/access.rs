@@ -3,12 +3,13 @@
 //! Invariants, kept by the machine and by `compiler::verify`:
 //! - A `Pc` points to an instruction of code that the running closure, or a frame on the stack,
 //!   keeps alive, or to the static stub. Jumps stay inside that code.
-//! - A `Frame` points into its machine's own stack, two words or more above its beginning, and the
-//!   slots of the running procedure lie below the stack's end: calls check `limit`, and every
-//!   procedure keeps to `HEADROOM_SLOTS` above it or begins with `Reserve`.
-//! - The words after instructions are those that the generator wrote: addresses of primitives and
-//!   of locations. Primitives live as long as the process. Locations live as long as the system, or
-//!   are kept by that code.
+//! - A `Frame` points into its machine's own stack, two words or more above its beginning. Only at
+//!   the instruction `Underflow` it points to the beginning, where the returned value is. The slots
+//!   of the running procedure lie below the stack's end: calls check `limit`, and every procedure
+//!   keeps to `HEADROOM_SLOTS` above it or begins with `Reserve`.
+//! - The words after instructions are those that the generator or the reader of images wrote:
+//!   addresses of primitives and of locations. Primitives live as long as the process. Locations
+//!   live as long as the system, or are kept by that code.
 #![expect(unsafe_code, reason = "the machine's registers are pointers; verified code bounds them")]
 
 use crate::compiler::instruction::{Instruction, Opcode};
@@ -199,6 +200,6 @@ pub(super) fn global<'a>(word: u64) -> &'a Global {
 /// The primitive whose address is the word after an instruction.
 #[inline(always)]
 pub(super) fn primitive(word: u64) -> &'static Primitive {
-    // SAFETY: the generator took the word from a `&'static Primitive`.
+    // SAFETY: the generator or the reader of images took the word from a `&'static Primitive`.
     unsafe { &*with_exposed_provenance::<Primitive>(word as usize) }
 }

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A capture moves the frames pushed since the last capture, and leaves the stack empty above an
-//! underflow. Returning through the underflow copies one frame back. So each frame is copied once
-//! for each capture, however deep the stack is. Segments are never modified, so a continuation may
-//! be entered any number of times.
+//! underflow. Returning through the underflow copies one frame back. So a capture costs as much as
+//! the frames pushed or copied back since the last one, however deep the stack is. Segments are
+//! never modified, so a continuation may be entered any number of times.
 
 use crate::machine::access::{Frame, Pc};
 use crate::machine::{Exit, Machine, Next, Underflow};
@@ -106,12 +106,11 @@ impl Machine {
         Next { pc: Pc::underflow(), frame: base }
     }
 
-    /// Inserts the frames between two continuations below `frame`: those between `base` and `end`,
-    /// a later continuation that extends it. The returned frame is above them and has only its
-    /// return address.
+    /// Inserts frames below `frame`: those of `end` that `base` does not have. `end` must extend
+    /// `base`. The returned frame is above the inserted ones and has only its return address.
     ///
     /// The segments in between are copied, each linked to the one before. The cost is proportional
-    /// to the size of the frames. No copied word depends on its address.
+    /// to the size of the frames. The copied words are position-independent.
     ///
     /// # Errors
     /// Out of memory; or `end` does not extend `base`.

@@ -79,7 +79,7 @@ fn tables() -> &'static Tables {
     TABLES.get().expect("the tables are installed before there is a machine")
 }
 
-/// Every primitive, by index. Control procedures follow them.
+/// Every primitive, by index. The indices of control procedures are greater.
 ///
 /// # Panics
 /// No tables are [installed](super::install).

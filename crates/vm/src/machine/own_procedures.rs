@@ -80,7 +80,7 @@ fn apply(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(Control::Call(frame, spread(frame, count - 2, list)))
 }
 
-/// Maximum number of arguments of one call.
+/// Maximum length of the list whose elements `apply` passes.
 const ARGUMENTS_MAX: usize = 1 << 20;
 
 /// Writes a list's elements to the slots from `first` on. Returns the slot after the last one.

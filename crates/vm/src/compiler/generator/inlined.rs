@@ -11,7 +11,8 @@ use kyocho_syntax::datum::{DatumKind, NumberLiteral, Span};
 use kyocho_syntax::location::Global;
 
 impl Generator<'_, '_> {
-    /// Compiles a call of a standard primitive in line; `false` if `global` is not one.
+    /// Compiles a call of a standard primitive in line; `false` if `global` is not one, or does not
+    /// accept this number of arguments.
     pub(super) fn inlined(
         &mut self,
         global: &Global,

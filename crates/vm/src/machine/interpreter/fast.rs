@@ -98,13 +98,14 @@ pub(super) fn is_record(value: Value, record_type: Value) -> bool {
     value.is_kind(Kind::Record) && value.field_at(0) == record_type
 }
 
-/// The quotient of two fixnums. `None` if they are others, or the result is no fixnum.
+/// The quotient of two fixnums. `None` if one is not a fixnum, `b` is 0, or the result is not a
+/// fixnum.
 #[inline(always)]
 pub(super) fn quotient(a: Value, b: Value) -> Option<Value> {
     Value::fixnum_checked(a.as_fixnum()?.checked_div(b.as_fixnum()?)?)
 }
 
-/// The remainder of two fixnums. `None` if they are others, or `b` is 0.
+/// The remainder of two fixnums. `None` if one is not a fixnum, or `b` is 0.
 #[inline(always)]
 pub(super) fn remainder(a: Value, b: Value) -> Option<Value> {
     Some(Value::fixnum(a.as_fixnum()?.checked_rem(b.as_fixnum()?)?))

@@ -30,8 +30,8 @@ impl Machine {
         }
     }
 
-    /// The truth of the primitive whose address follows a comparison. `(zero? x)` compares with
-    /// zero, but has one argument.
+    /// Whether the primitive whose address follows the instruction returns a true value.
+    /// `(zero? x)` compares with zero, but has one argument.
     #[cold]
     #[inline(never)]
     pub(super) fn slow_test(&mut self, pc: Pc, frame: Frame, arguments: &[Value]) -> Result<bool> {
