@@ -1,11 +1,11 @@
 //! The Lisp Server as a whole: boot, programs, sessions.
 //!
 //! ```text
-//! caller's kernel thread --request--> getty (a microprocess) --starts--> Lisp thread
-//!                        <---ended---                       <--unpark---
+//! caller's kernel thread --request--> init (a microprocess) --starts--> main Lisp thread
+//!                        <---------------- ended, in its last step -------------------
 //! ```
 //!
-//! The runtime has a kernel thread of its own, so booting a system does not occupy the caller's.
+//! The runtime has kernel threads of its own. The caller's never becomes one of them.
 
 pub(crate) mod boot;
 pub(crate) mod control;

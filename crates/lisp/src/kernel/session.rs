@@ -341,8 +341,8 @@ impl LispSession {
     /// and has not reacted yet. That thread will run, and wait again or end; then the check is
     /// repeated.
     ///
-    /// The call may come late, in the next evaluation. So it first clears the main thread's
-    /// `parked`, which makes it the only one to count the end of that wait. Then it checks again: if
+    /// The call may come late, in the next evaluation. So it first clears the main thread's flag
+    /// `parked`: from then on no other thread counts the end of that wait. Then it checks again. If
     /// every thread still waits, none of them can run before the main thread. Otherwise the main
     /// thread is woken to check what it waits for.
     pub(crate) fn report_deadlock(&self, kernel: &Kernel, caller: &LispThread) {
