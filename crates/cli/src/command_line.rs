@@ -169,7 +169,8 @@ pub(crate) enum Control {
     },
     /// Terminate microprocesses, in any state.
     ///
-    /// Destructors and the exit procedures of `dynamic-wind` run.
+    /// Destructors and the `after` procedures of `dynamic-wind` run. They do not run if the
+    /// microprocess loops without a call of the runtime.
     #[command(after_help = examples::KILL)]
     Kill {
         /// A microprocess as `kyocho ps` lists it: PID:NUMBER.

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP. A kernel thread of their own receives them, so the reaction to a
-//! signal is ordinary code.
+//! SIGINT, SIGTERM and SIGHUP. A kernel thread waits for them, so the reaction to a signal is
+//! ordinary code.
 
 use crate::terminal;
 use kyocho_lisp::system::System;

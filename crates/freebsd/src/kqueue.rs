@@ -406,7 +406,7 @@ pub(crate) fn after_fork() {
     Queue::forget_all();
 }
 
-/// The library keeps only two of the program's flags.
+/// Of the program's flags, the library keeps `ONCE`, `CLEAR` and `DISPATCH`.
 impl State {
     fn from_flags(flags: u16) -> Self {
         let kept = flags & (ONCE | CLEAR | DISPATCH);

@@ -4,8 +4,8 @@
 use crate::host::pass;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The served call that reports. Its words: the kind, the number of a FreeBSD call, and three of
-/// its words.
+/// The served call that reports. Its words: the kind, the number of a FreeBSD call, and the first
+/// four words of that call.
 pub const REPORT: u32 = 0x0b59_0003;
 /// Asks whether calls are shown.
 pub const ASK: u64 = 0;

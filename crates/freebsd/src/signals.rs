@@ -3,9 +3,9 @@
 //! The host has one handler for all, `deliver`, and the mask of the program. The table here
 //! contains the program's own handlers.
 //!
-//! **Invariant:** `SIGSYS` is never blocked, and its handler is always the library's, because a
-//! system call that traps while it is blocked ends the process. The same holds for memory faults,
-//! by which the library detects addresses that are not mapped.
+//! **Invariant:** `SIGSYS` is never blocked while the program runs, and its handler is always the
+//! library's, because a system call that traps while it is blocked ends the process. The same holds
+//! for memory faults, by which the library detects addresses that are not mapped.
 
 use crate::errno::Errno;
 use crate::host::{Answer, DONE, address, address_of, number, pass};
@@ -25,8 +25,8 @@ const STOP: u32 = 17;
 const REAL_TIME: (u32, u32) = (65, 34);
 const REAL_TIME_COUNT: u32 = 31;
 
-/// The host's number for each, from 0. FreeBSD's signals that the host lacks are mapped to two that
-/// the host's programs do not use.
+/// The host's number for each of FreeBSD's signals, from 0. Signals that the host lacks are mapped
+/// to 16, 30, 32 and 33, which the host's programs do not use.
 #[rustfmt::skip]
 const HOST: [u8; 34] = [
     0, 1, 2, 3, 4, 5, 6, 16, 8, 9, 7, 11, 31, 13, 14, 15, 23, 19, 20, 18, 17, 21, 22, 29, 24, 25, 26, 27, 28, 30, 10, 12, 32, 33,
@@ -59,7 +59,7 @@ const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Signals that the host never blocks.
+/// Signals that are never blocked while the program runs.
 const NEVER_BLOCKED: u64 = bit(SYS) | bit(SEGV) | bit(BUS);
 
 /// The host's set, without those that must not be blocked.

@@ -103,7 +103,8 @@ fn rewrite(pairs: &mut [Pair], processors: u32) {
     }
 }
 
-/// Ends a process whose stack has no such layout. There is no way to report it.
+/// Ends a process that cannot be prepared, for example because its stack has another layout. There
+/// is no way to report it.
 fn fail() -> ! {
     const EXIT_GROUP: u32 = 231;
     const NOT_FOUND: u64 = 127;

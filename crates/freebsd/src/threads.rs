@@ -58,7 +58,7 @@ pub(crate) fn start(place: u64, bytes: u64) -> Answer {
     if answer < 0 { Err(Errno(-answer as i32)) } else { DONE }
 }
 
-/// The size of stacks that the library lends, which programs do not use.
+/// The size of stacks that the library lends. They are recognised by it: programs use no such size.
 const LENT_BYTES: u64 = 0x8010;
 
 /// `sigaltstack`. The stack is changed at once, and in the host's frame, because the host sets it

@@ -8,7 +8,7 @@
 //!
 //! An archive is untrusted: it is read into memory within bounds, and nothing from it is ever
 //! written to a disk. Links, devices and names that lead out of the archive are errors. Only
-//! folders are skipped.
+//! folders and global headers are skipped.
 
 use core::fmt;
 use flate2::read::GzDecoder;

@@ -363,7 +363,7 @@ fn errno_of(kind: io::ErrorKind) -> Option<i32> {
 /// Checks that the running thread's user may use the host's files.
 ///
 /// # Errors
-/// He may not: the host is not asked.
+/// The user may not. The host is not asked.
 pub fn permit(m: &Mutator, who: &'static str, path: &str) -> Result<(), Raise> {
     let allowed = m.context.account().is_none_or(|account| account.bounds().files);
     let refusal = || io::Error::new(io::ErrorKind::PermissionDenied, "this user may not use files");

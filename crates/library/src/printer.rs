@@ -35,7 +35,7 @@ pub enum Style {
     Display,
 }
 
-/// A value's text is longer than [`TEXT_BYTES_MAX`].
+/// A value's text is longer than permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -101,7 +101,7 @@ pub fn to_short_text(value: Value, style: Style, bytes_max: usize) -> Result<Str
     Ok(out)
 }
 
-/// As [`to_text`], for an argument, in slices. The inner error means that the text is too long.
+/// As [`to_text`], for an argument, in slices. `None` if the text is too long.
 ///
 /// # Errors
 /// As [`Mutator::pause`].

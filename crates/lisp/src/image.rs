@@ -8,8 +8,8 @@
 //!          (kernel/system_objects.rs)
 //!
 //!   file:  magic | format | build | bytes |
-//!          tables: symbols, sources, environments, locations, data, objects, code, bindings,
-//!          libraries |
+//!          symbols, sources, environments, shapes of objects, locations with their values,
+//!          contents of objects, aliases, data, macros, bindings, libraries |
 //!          seal (seal.rs)
 //! ```
 //!
@@ -23,7 +23,8 @@
 //!
 //! Code is saved as the machine's instructions, and the machine does not check them. So a file is
 //! accepted only if its seal was made with the key of the loading user (`seal.rs`), and by the same
-//! build. Nevertheless all lengths are checked while the sealed content is decoded.
+//! build. Nevertheless all lengths are checked while the sealed content is decoded, and code is
+//! verified before it can run.
 //!
 //! Other threads of the session may run meanwhile. Each word that they change is saved as it was
 //! before or after the change.

@@ -106,9 +106,11 @@ pub(crate) struct Roots {
     pub(crate) values: Vec<Value>,
     /// Bytes that had been taken then.
     taken_bytes: usize,
-    /// Bytes outside the heap of the roots; later the bytes known before and after marking.
+    /// Bytes outside the heap that the roots hold.
     held_bytes: usize,
+    /// Bytes known before the roots are marked.
     begin_bytes: Option<usize>,
+    /// Bytes known after everything reachable from them has been marked.
     end_bytes: Option<usize>,
 }
 
@@ -151,8 +153,8 @@ impl fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// A kernel whose system environment contains the primitives and control procedures that were
-    /// installed in the machine before.
+    /// A kernel whose system environment contains the primitives and control procedures that
+    /// the machine has when this is called.
     pub(crate) fn new(heap: Arc<Heap>, options: Options, mut mutator: Mutator) -> Result<Self> {
         #[cfg(test)]
         kyocho_heap::heap::barrier::bound_buffers(2);
@@ -372,8 +374,9 @@ impl Kernel {
         self.heap.statistics().last.held_bytes + limits.reserve_bytes() > limits.bytes_max
     }
 
-    /// Whether this thread should get the out-of-memory error. No thread of its account has taken
-    /// more cells since its own last error. If the whole heap is full, no account has more memory.
+    /// Whether this thread should get the out-of-memory error. It should if no thread of its
+    /// account has taken more cells since its own last error, and no other account has more live
+    /// memory. Other accounts do not matter if only this account has reached its bound.
     pub(crate) fn is_greediest(&self, thread: &LispThread) -> bool {
         let account = &thread.session.account;
         let (live, taken) = (account.live_bytes(), thread.taken_since_error());

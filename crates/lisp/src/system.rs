@@ -1,11 +1,11 @@
 //! The Lisp Server as a whole: boot, programs, sessions.
 //!
 //! ```text
-//! caller's kernel thread --request--> getty (a microprocess) --starts--> Lisp thread
-//!                        <---ended---                       <--unpark---
+//! caller's kernel thread --request--> init (a microprocess) --starts--> main Lisp thread
+//!                        <---------------- ended, in its last step -------------------
 //! ```
 //!
-//! The runtime has a kernel thread of its own, so booting a system does not occupy the caller's.
+//! The runtime has kernel threads of its own. The caller's never becomes one of them.
 
 pub(crate) mod boot;
 pub(crate) mod control;
@@ -116,7 +116,7 @@ impl System {
     /// Boots a system. Calls `on_service` for each service that has started.
     ///
     /// # Errors
-    /// The host lacks memory or threads.
+    /// The host lacks memory or threads, the prelude fails, or an archive is not a package.
     pub fn boot(
         options: Options,
         on_service: &mut dyn FnMut(&ServiceLine),
@@ -168,8 +168,8 @@ impl System {
     /// in the kernel.
     ///
     /// # Errors
-    /// The file is not an image, or belongs to another user or build. The report says which. The
-    /// system is unchanged.
+    /// The file cannot be read, is not an image or is damaged, or belongs to another user or build.
+    /// The report says which. The system is unchanged.
     pub fn load_image(&mut self, path: &Path) -> Result<(), Report> {
         let base = &self.kernel.base;
         match boot::evaluate(&self.jobs, base, Text::image(base, path)) {

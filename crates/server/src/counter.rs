@@ -1,4 +1,4 @@
-//! Limits the number of things at a time: connections of editors, sessions of a connection.
+//! Limits the number of things at a time: connections of a user, sessions of a connection.
 
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;

@@ -132,7 +132,7 @@ impl Encode for Encoder {
 /// A message as a line of JSON.
 ///
 /// # Panics
-/// If the message cannot be written as JSON. Every [`Ask`] and [`Tell`] can.
+/// If the message cannot be written as JSON. Every [`ClientMessage`] and [`ServerMessage`] can.
 pub fn line_of(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("messages can always be JSON");
     line.push(b'\n');

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-/// The folder, which is made if necessary. `None` if the user has no home folder.
+/// The folder, which is made if necessary. `None` if the user has no home folder, or the host
+/// refuses.
 pub fn folder() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)

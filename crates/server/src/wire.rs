@@ -34,7 +34,7 @@ pub(crate) struct Wire(Arc<Mutex<Line>>);
 
 struct Line {
     writer: Box<dyn ConnectionWriter>,
-    /// Encoded bytes that are not sent yet: less than one message.
+    /// Encoded bytes that are not sent yet. While the lock is free: at most one message.
     pending: Vec<u8>,
 }
 
@@ -82,7 +82,10 @@ impl Wire {
     }
 
     /// Sends the beginning of `bytes`, which a Lisp thread writes. Returns how many bytes were
-    /// taken: none if interrupted before, all or the bound otherwise.
+    /// taken: all, or as many whole characters as a message may have.
+    ///
+    /// # Errors
+    /// `Interrupted`: no bytes were taken. Otherwise the connection is closed.
     pub(crate) fn write(
         &self,
         bytes: &[u8],

@@ -23,12 +23,13 @@
 //! Read `policy.rs`, `state/mounts.rs`, `paths/walk.rs`, `calls/exec.rs`, `server.rs` and
 //! `life/warden.rs`, in this order.
 //!
-//! **Invariant:** the server remembers nothing about processes beyond one call. The host keeps
-//! their directory, their descriptors and their mask, inherits them at `fork` and frees them at the
-//! end.
+//! **Invariant:** the server remembers nothing about a process once a call of it is complete. A
+//! diverted call is complete when the launcher has called back. The host keeps the directory, the
+//! descriptors and the mask of each process, inherits them at `fork` and frees them at the end.
 //!
-//! **Invariant:** a client has no descriptors but those it began with, those the server gave it,
-//! and those made from these.
+//! **Invariant:** a client has descriptors of files and addresses only if it began with them, the
+//! server gave them, another process sent them, or they were made from such descriptors. All others
+//! come from native calls that name nothing, such as `pipe` and `eventfd`.
 //!
 //! **Invariant:** the server trusts nothing that it reads in a client. It copies once, checks the
 //! copy, and uses the copy.

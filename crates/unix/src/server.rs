@@ -128,8 +128,8 @@ impl Server {
         }
     }
 
-    /// The state. The lock is held for a few instructions, never across a call that sleeps or
-    /// suspends.
+    /// The state. The lock is held for a few instructions or short calls of the host, never across
+    /// a call that sleeps or suspends.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

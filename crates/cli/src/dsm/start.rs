@@ -1,5 +1,5 @@
 //! Starts the nodes: on this host as child processes, on other hosts by a remote shell. Each has a
-//! connection to this process, which ends with it.
+//! connection to this process. The connection ends when this process ends.
 #![expect(unsafe_code, reason = "a call in the child, before it becomes the program")]
 
 use core::net::SocketAddr;
@@ -153,7 +153,8 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
     })
 }
 
-/// Ends the program with this process until it has joined. From then on it watches its connection.
+/// Makes the host end the program when this process ends. Once the program has joined, it watches
+/// its connection instead.
 fn ends_with_this(command: &mut Command) {
     let (signal, this) = (end_signal(), std::process::id());
     let ask = move || {

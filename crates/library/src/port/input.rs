@@ -40,7 +40,7 @@ pub(crate) struct Input {
     kept: Option<usize>,
     /// Bytes that have left the buffer, for positions in messages.
     before: u64,
-    /// An end of file was read from a terminal and is not reported yet.
+    /// An end of file was read and is not reported yet.
     at_end: bool,
     /// The last line ended with a carriage return at the end of the buffer. A newline that follows
     /// belongs to it.

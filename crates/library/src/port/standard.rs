@@ -46,8 +46,8 @@ static STANDARD: LazyLock<[Port; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// The output ports over files, for the last flush. Closed ports are removed when the vector has
-/// doubled.
+/// The output ports over files, for the last flush. When the vector is full, ports that were
+/// dropped are removed from it.
 static OUTPUTS: Mutex<Vec<Weak<super::Body>>> = Mutex::new(Vec::new());
 
 impl Role {

@@ -65,7 +65,7 @@ fn byte_parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 fn zeros(m: &mut Mutator, length: usize) -> Result {
     let words = 1 + length.div_ceil(BYTES_AT);
     let bytevector = if words > PART {
-        // Zero is the word of no bytes.
+        // The word of the fixnum 0 is eight bytes of zero.
         let new = m.begin(0, words)?;
         for part in parts(0..words) {
             Mutator::begin_words(new, part, Value::fixnum(0));

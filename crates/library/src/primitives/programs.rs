@@ -1,7 +1,7 @@
 //! Programs of the host: started in pipelines, waited for, signalled.
 //!
 //! Waiting for a program happens outside Lisp. A program to which nothing refers any more is
-//! killed. Its exit status is collected when another program is started or ends.
+//! killed. Its exit status is collected when another program is started or dropped.
 
 use super::Primitive;
 use super::call::Call;

@@ -1,6 +1,6 @@
 //! TLS: sockets with an authenticated server and encrypted content.
 //!
-//! Certificates and keys are PEM texts, as in `.pem` files. Versions 1.2 and 1.3.
+//! Certificates and keys are PEM texts, as in `.pem` files. The versions are 1.2 and 1.3.
 
 use super::Primitive;
 use super::call::Call;

@@ -36,7 +36,8 @@ fn number(n: u32) -> Value {
     Value::fixnum(n.into())
 }
 
-/// The system call `umask` can only be read by changing it for a moment, for all threads.
+/// The mask is read from `/proc`: the system call `umask` returns it only by changing it, for all
+/// threads.
 fn umask(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("umask", arguments);
     permit(m, call.who(), PROCESS)?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! thread:    state = RUNNING; fence; stopping? -> wait
-//! collector: stopping = true; fence; state == RUNNING? -> set its poll word, yield, check again
+//! collector: stopping = true; fence; state == RUNNING? -> set its poll word, pause, check again
 //!            (Dekker's algorithm: at least one sees the other's store)
 //! ```
 //!
@@ -24,7 +24,7 @@ pub(crate) struct Threads {
     started: Mutex<HashMap<u64, Arc<LispThread>>>,
     next_id: AtomicU64,
     stopping: AtomicBool,
-    /// Microprocesses that wait until the world runs.
+    /// Microprocesses that wait until the world runs, or until a collection has ended.
     held: Mutex<Vec<Microprocess>>,
     /// For threads that wait on the native stack.
     resumed: Condvar,

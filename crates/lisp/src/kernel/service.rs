@@ -8,10 +8,11 @@
 //!                      for memory
 //! ```
 //!
-//! Each may be killed, like any microprocess. `boot` then starts it again, and it continues with
-//! the pending work. A kill takes effect when the service waits or yields. It does neither while
-//! the world is stopped, so the world is restarted first. After an aborted collection the heap
-//! takes no lines of part-used blocks until the next collection has ended.
+//! Each may be killed, like any microprocess. A keeper then starts it again, and it continues with
+//! the pending work. A kill takes effect when the service waits or yields. The collector does
+//! neither while the world is stopped. If it is killed while it waits for threads to stop, they run
+//! again. After an aborted collection the heap takes no lines of part-used blocks until the next
+//! collection has ended.
 
 mod collector;
 pub(crate) mod markers;

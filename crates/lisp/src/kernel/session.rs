@@ -341,9 +341,10 @@ impl LispSession {
     /// and has not reacted yet. That thread will run, and wait again or end; then the check is
     /// repeated.
     ///
-    /// The call may come late, in the next evaluation. So it takes the main thread's wait, which
-    /// others can end no more, and then looks again: if every thread still waits, none of them can
-    /// run before the main thread. Otherwise the main thread is woken to check what it waits for.
+    /// The call may come late, in the next evaluation. So it first clears the main thread's flag
+    /// `parked`: from then on no other thread counts the end of that wait. Then it checks again. If
+    /// every thread still waits, none of them can run before the main thread. Otherwise the main
+    /// thread is woken to check what it waits for.
     pub(crate) fn report_deadlock(&self, kernel: &Kernel, caller: &LispThread) {
         let is_to_run = |thread: &LispThread| {
             let hears = |it: &Microprocess| thread.id != caller.id && it.is_being_killed();
@@ -448,7 +449,7 @@ impl LispSession {
         kernel.threads.started().into_iter().filter(|thread| thread.session.id == self.id)
     }
 
-    /// Whether some thread is runnable, or waits for a point in time.
+    /// Whether some thread is runnable, or waits for a point in time or for an event outside Lisp.
     pub(crate) fn is_active(&self) -> bool {
         self.active.load(Ordering::Acquire) > 0
     }

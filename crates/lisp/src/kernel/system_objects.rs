@@ -26,7 +26,7 @@ pub(crate) struct SystemObjects {
 }
 
 impl SystemObjects {
-    /// Numbers the objects reachable from these locations, the first `count` of all.
+    /// Numbers the objects reachable from these locations.
     pub(crate) fn of(environment: &Environment, globals: Vec<&'static Global>) -> Self {
         let global_numbers =
             globals.iter().enumerate().map(|(i, &global)| (global.address(), i)).collect();

@@ -41,7 +41,7 @@ struct Offer {
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// Messages, oldest first, each with its number.
+    /// Messages, oldest first. The oldest has the number `taken`.
     messages: VecDeque<Value>,
     pub(super) capacity: usize,
     /// Number of messages sent; number received.

@@ -59,7 +59,8 @@ pub(crate) struct Runner {
 /// Starts a thread whose machine exists.
 ///
 /// # Errors
-/// The host has no memory for the microprocess.
+/// The account's bound on threads is reached, the session ends, or the host has no memory for the
+/// microprocess.
 pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Result<()> {
     {
         let mut inner = lock(&thread.inner);

@@ -55,7 +55,8 @@ static PROTOCOL: Protocol = Protocol {
     read_section: Some(section::read),
 };
 
-/// Most identified users that no getty serves yet. Beyond that the SSH thread waits.
+/// Most sessions of identified users that no getty serves yet. Beyond that the tasks of further
+/// channels wait.
 const IDENTIFIED_MAX: usize = 16;
 const STACK_BYTES: usize = 2 << 20;
 /// Bytes that a client may send ahead on a channel.

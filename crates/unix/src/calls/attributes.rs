@@ -59,7 +59,7 @@ impl Request<'_> {
             },
         };
         if node.kind == FileType::Symlink {
-            // A link's descriptor leads through the link; its directory and name do not.
+            // The link itself, by its directory and its name.
             let above = self.server.node(&self.client, crate::state::mounts::parent(&node.path))?;
             let name = node.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             let flags = AtFlags::SYMLINK_NOFOLLOW;

@@ -94,7 +94,7 @@ impl Request<'_> {
         let name = slot.name.as_slice();
         let target = &slot.directory.file;
         if node.kind == FileType::Symlink {
-            // The link itself, by its name: its descriptor leads through it.
+            // The link itself, by its directory and its name.
             let place = self.server.walk(
                 &self.client,
                 b"/",

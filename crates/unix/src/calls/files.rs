@@ -61,7 +61,8 @@ impl Request<'_> {
         Ok(Answer::Descriptor(file, inherited))
     }
 
-    /// `open` with `O_PATH`. Two other flags have an effect with it.
+    /// `open` with `O_PATH`. Of the other flags, only `O_NOFOLLOW`, `O_DIRECTORY` and `O_CLOEXEC`
+    /// have an effect.
     fn open_naming(
         &self,
         base: &[u8],

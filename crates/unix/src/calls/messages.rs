@@ -32,7 +32,8 @@ const PARTS_MAX: usize = 1024;
 const CONTROL_BYTES_MAX: usize = 4096;
 /// How often the server checks that a waiting sender is alive.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The receiver of a datagram may be full while its sender is not. No event reports that.
+/// How long the server pauses before it sends again. The receiver of a datagram may be full while
+/// its sender is not, and no event reports when the receiver has room.
 const PAUSE: Duration = Duration::from_millis(1);
 const HEADER_BYTES: usize = size_of::<libc::cmsghdr>();
 const NETLINK_HEADER_BYTES: usize = 16;

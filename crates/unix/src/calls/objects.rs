@@ -2,7 +2,7 @@
 //!
 //! A call that uses an object names it by a number in a register. The server checks that the
 //! instance has this object. The host does the rest, so that waiting for a semaphore is interrupted
-//! as outside.
+//! as outside of an instance.
 
 use crate::program::launcher::GUARD;
 use crate::server::{Answer, DONE, Request};

@@ -89,7 +89,8 @@ impl Request<'_> {
         sent.map(|()| Answer::Value(0))
     }
 
-    /// `tgkill` and `tkill`, within the caller's process.
+    /// `tgkill` and `tkill`: to a thread of the caller's process, or to the leader of another
+    /// process of the instance.
     pub(crate) fn signal_thread(
         &self,
         process: i32,

@@ -31,8 +31,9 @@ impl Request<'_> {
         self.client.write(at, &page)
     }
 
-    /// Makes the caller's page forget the process's number for good, because a process with the
-    /// same memory must not read it. The caller makes one by a call that is not a site.
+    /// Makes the caller's page forget the process's number for good. Called before the caller makes
+    /// a process that shares its memory, by a call that is not a site. That process must not read
+    /// the number of the caller's.
     pub(crate) fn forget(&self) -> Result<(), Errno> {
         let at = (LOCAL + SHARERS) as u64;
         let mut sharers = [0; 4];

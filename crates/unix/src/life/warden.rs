@@ -124,7 +124,8 @@ fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &LastProcess<'_>) -> i32 
 }
 
 impl LastProcess<'_> {
-    /// Performs them if there is no front. `server` has ended, or is about to.
+    /// Removes the resources. If the front is gone, also tells the user. `server` has ended, or is
+    /// about to.
     #[expect(clippy::disallowed_methods, reason = "no notice exists of a change of parents")]
     fn clear_up(&self, server: Option<Pid>) {
         const LOOK_AGAIN: Duration = Duration::from_millis(1);

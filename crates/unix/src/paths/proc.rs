@@ -2,8 +2,8 @@
 //! processes, for reading.
 //!
 //! The host's `/proc` is also a way out: `mem`, `root`, `cwd` and `fd` of any process of the user.
-//! So only the names in the two lists below exist, and a link that leads out of `/proc` is answered
-//! with its meaning inside the mounts.
+//! So only the names in the two lists below exist, and `self`, `thread-self`, `mounts` and `net`. A
+//! link that leads out of `/proc` is answered with its meaning inside the mounts.
 
 use crate::clients::client::Client;
 use crate::clients::tree::{is_client, status_field};
@@ -139,7 +139,7 @@ impl Server {
             ["fd", number] => {
                 let number: i32 = number.parse().map_err(|_| NOT_FOUND)?;
                 let text = read_link(&format!("/proc/{process}/fd/{number}"))?;
-                // It exists only while a program is entered.
+                // A client has this descriptor only while it enters a program.
                 if running::is_mark(&text) {
                     return Err(NOT_FOUND);
                 }

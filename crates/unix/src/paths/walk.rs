@@ -5,8 +5,8 @@
 //! So `..` and mounts are handled as text, and the host never resolves a path across the border of
 //! a mount. If something changes in between, `openat2` with `BENEATH` and `NO_SYMLINKS` refuses.
 //!
-//! Most paths contain neither links nor `..` and take one call of the host. After a link, the rest
-//! is tried in one call again.
+//! Most paths contain neither links nor `..`, and one `openat2` resolves them. After a link, the
+//! rest is tried in one call again.
 
 use crate::clients::client::{Client, PATH_BYTES_MAX, descriptor_in};
 use crate::errors::{NOT_A_DIRECTORY, NOT_FOUND, THROUGH_LINK, host};
@@ -27,7 +27,7 @@ const TOO_MANY_LINKS: Errno = Errno::new(libc::ELOOP);
 pub(crate) struct Node {
     pub(crate) file: OwnedFd,
     pub(crate) kind: FileType,
-    /// Its virtual path; meaningless if no path leads to it.
+    /// Its virtual path; empty if no path leads to it.
     pub(crate) path: Vec<u8>,
     pub(crate) writable: bool,
     pub(crate) origin: Origin,
@@ -39,7 +39,7 @@ pub(crate) struct Node {
 pub(crate) enum Origin {
     /// By a path inside, whose mount says what may be done with it.
     Path,
-    /// By a descriptor that it was given, and that permits reading or does not.
+    /// Only by a descriptor. `readable`: whether the descriptor permits reading.
     Descriptor { readable: bool },
 }
 
@@ -188,7 +188,8 @@ impl Server {
     }
 
     /// Follows `link`, which is in the directory that `walk` has reached: puts its text before the
-    /// remaining components. Returns the node if the link is the end of the walk.
+    /// remaining components. A link to a descriptor instead leads to the node of the descriptor,
+    /// which is returned if no components remain.
     fn follow(
         &self,
         client: &Client<'_>,

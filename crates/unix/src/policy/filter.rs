@@ -3,7 +3,7 @@
 //! ```text
 //!   architecture is not x86-64 → kill
 //!   call of a FreeBSD program that its library does not make → trap
-//!   number has bit 30 (x32) → ENOSYS
+//!   number is at least 2^30 (x32) → ENOSYS
 //!   for each number with rules: if it is that, its rules in turn;
 //!       a condition that fails jumps to the next rule; after the last: ask the server
 //!   for each native number: if it is that, allow

@@ -95,7 +95,8 @@ pub(crate) fn is_image(path: &[u8]) -> bool {
 }
 
 /// The user and group numbers of every client: user, effective user, group, effective group. `None`
-/// if a client can change them. It has no capabilities, so it can only choose among its own.
+/// if a client can change them. Clients have no capabilities. So a client can change a number only
+/// if its real, effective and saved numbers differ.
 pub(crate) fn owner() -> Option<[u32; 4]> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = |name| status.lines().find_map(|line| line.strip_prefix(name));

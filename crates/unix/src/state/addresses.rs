@@ -146,8 +146,8 @@ impl Names {
 /// Digits that cannot be guessed.
 pub(crate) fn random_digits<const COUNT: usize>() -> [u8; COUNT] {
     let mut bytes = [0; COUNT];
-    // This cannot fail on a host that has started. Without random digits the names could be
-    // guessed, but would not be accessible otherwise.
+    // This cannot fail on a host that has started. If it did, all digits would be 0, and the names
+    // could be guessed.
     let _ = rustix::rand::getrandom(bytes.as_mut_slice(), rustix::rand::GetRandomFlags::empty());
     bytes.map(|byte| b"0123456789abcdef"[usize::from(byte % 16)])
 }

@@ -17,7 +17,8 @@
 //!
 //! The procedures of the policy's thread are in `thread/policy.rs`.
 //!
-//! **Lock order:** a slot; then the registry of threads; then a thread's `inner`.
+//! **Lock order:** a slot; then the registry of threads or a thread's `inner`. No function here
+//! holds both of these at a time.
 
 use crate::kernel::session::notes::{Notes, Row};
 use crate::kernel::session::thread::{LispThread, REQUEST_ABANDON};

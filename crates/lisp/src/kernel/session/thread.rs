@@ -26,7 +26,8 @@ pub(crate) const REQUEST_INTERRUPT: u32 = 1 << 1;
 pub(crate) const REQUEST_DEADLOCK: u32 = 1 << 2;
 /// Its refill failed, even after a collection.
 pub(crate) const REQUEST_OUT_OF_MEMORY: u32 = 1 << 3;
-/// Its session has ended, and the grace period is over: the thread ends at once.
+/// The thread must end at once, without its `dynamic-wind` procedures: its grace period is over, or
+/// it belonged to a policy that was removed.
 pub(crate) const REQUEST_ABANDON: u32 = 1 << 4;
 
 /// Another thread requests a backtrace.
@@ -289,7 +290,7 @@ impl LispThread {
     pub(crate) fn trace(&self, marker: &mut Marker) {
         self.trace_inner(marker);
         // SAFETY: the world is stopped, so the thread is outside or between steps. A step that
-        // returns from outside only reads its state before it waits.
+        // returns from outside waits for the world before it changes its roots.
         let published_roots = unsafe { *self.published_roots.get() };
         if let Some(published_roots) = published_roots {
             // SAFETY: the world is stopped, and the step has not returned.
@@ -341,7 +342,7 @@ impl LispThread {
         placed.unwrap_or_else(|| lock(&self.inner).priority)
     }
 
-    /// Moves it to the queue of that priority.
+    /// Moves it to the queue of its base priority.
     pub(crate) fn apply_priority(&self) {
         if let Some(microprocess) = self.microprocess.get() {
             microprocess.set_priority(self.base_priority());
@@ -355,8 +356,8 @@ impl LispThread {
     }
 
     /// Whether there is a request for it, from Lisp or from outside. A wait in the kernel then
-    /// ends, and is repeated later. The end of a time slice is not a request, because a connection
-    /// would be started twice.
+    /// ends, and is repeated later. The end of a time slice is not a request, because a repeated
+    /// wait would start a connection twice.
     pub(crate) fn has_request(&self) -> bool {
         let is_kill_pending = || self.microprocess.get().is_some_and(Microprocess::is_kill_pending);
         self.requests.load(Ordering::SeqCst) != 0 || is_kill_pending()

@@ -63,8 +63,8 @@ impl Runner {
         let (step, ran_ns) = self.step_measured(thread, begin_ns);
         account.run(ran_ns, floor_ns);
         if matches!(step, Step::Park | Step::ParkUntil(_)) {
-            // When it is woken, its account may have lost its lead. So it is queued at its full
-            // priority until it can check.
+            // When the thread is woken, its account may no longer be over its share. So the thread
+            // is queued at its full priority, and its next step decides anew.
             changes_priority(thread.base_priority());
         }
         step

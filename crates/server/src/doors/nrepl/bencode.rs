@@ -110,8 +110,8 @@ fn wrong(at: usize) -> String {
     format!("the message is not valid bencode at byte {at}")
 }
 
-/// Splits a stream of bytes into messages. Each byte is examined at most twice, however small the
-/// pieces are.
+/// Splits a stream of bytes into messages. A complete token is not examined again, however small
+/// the pieces are. Of an incomplete string, only the length is read again for each piece.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     pending: Vec<u8>,
@@ -158,8 +158,8 @@ impl Decoder {
     /// The next complete message; `None` until more bytes arrive.
     ///
     /// # Errors
-    /// The bytes are not a message, or the message is too long. The rest of the stream cannot be
-    /// decoded.
+    /// The bytes are not a message, or the message is too long or exceeds the user's limit. The
+    /// rest of the stream cannot be decoded.
     pub(crate) fn next(&mut self) -> Result<Option<Message>, String> {
         match self.whole_message() {
             Ok(()) => self.take().map(Some),

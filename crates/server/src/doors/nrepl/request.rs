@@ -33,7 +33,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// # Errors
-    /// The message is not a dictionary.
+    /// The message is not a dictionary, or not valid bencode.
     pub(super) fn of(message: Message) -> Result<Self, String> {
         let (texts, held) = message.texts(KEYS)?;
         Ok(Self { texts, _held: held })

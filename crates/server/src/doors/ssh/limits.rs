@@ -1,7 +1,7 @@
 //! Limits the number of connections, from one address and in all.
 //!
-//! An IPv6 site has a network of at least 64 bits, and every host in it any number of addresses
-//! (RFC 4291, §2.5.1; RFC 8981). So all addresses of such a network count as one.
+//! The prefix of an IPv6 network has 64 bits, and one host can use many addresses with that prefix
+//! (RFC 4291, §2.5.1; RFC 8981). So all addresses with the same prefix count as one.
 
 use super::section::Limits;
 use core::net::{IpAddr, Ipv6Addr};

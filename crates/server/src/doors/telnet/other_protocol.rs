@@ -1,8 +1,8 @@
 //! Recognises clients that mistake a text protocol's port for that of another service.
 //!
-//! A page in a browser can make it connect to any port of this machine, and chooses much of what it
-//! sends. A service that evaluates lines would execute the body of such a request. But the page
-//! cannot choose how a request begins:
+//! A page can make its browser connect to any port of this machine, and chooses much of what the
+//! browser sends. A service that evaluates lines would execute the body of such a request. But the
+//! page cannot choose how a request begins:
 //!
 //! - HTTP: with a line `METHOD TARGET HTTP/VERSION` (RFC 9112, §3), also for WebSocket and HTTP/2;
 //! - TLS: with the record of a handshake (RFC 8446, §5.1);
