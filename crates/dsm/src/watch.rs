@@ -131,7 +131,8 @@ trait Detector: fmt::Debug + Send {
     /// Whether writes to watched pages are faults now.
     fn traps(&self) -> bool;
 
-    /// Makes writes to watched pages faults; these are all watched pages. An error changes nothing.
+    /// Makes writes to watched pages faults; `watched` has all of these pages. An error changes
+    /// nothing.
     fn begin_traps(&mut self, watched: &[Range<usize>]) -> Result<(), Errno>;
 
     /// Makes the kernel record writes instead. Returns `false` if it does already, or cannot.

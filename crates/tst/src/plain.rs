@@ -33,8 +33,7 @@ pub(crate) fn fetch_add(word: &AtomicUsize, addend: usize) -> usize {
 }
 
 /// # Safety
-/// As for [`Links::push`](crate::Links::push), and no other thread accesses the list now. Also
-/// below.
+/// As for [`Links::push`](crate::Links::push), and no other thread accesses the list now.
 pub(crate) unsafe fn push(head: *mut *mut Link, node: *mut Link) {
     // SAFETY: valid, and accessed by this thread alone; also below.
     let first = unsafe { head.read() };

@@ -87,7 +87,7 @@ struct State {
     sleeping: usize,
     meeting: Meeting,
     ended: bool,
-    /// An error of the host. The node's state is wrong since.
+    /// An error of the host, or `EPROTO` after a panic. The node's state is wrong since then.
     refused: Option<Errno>,
     statistics: Statistics,
 }
@@ -218,7 +218,8 @@ impl Core {
             }
         }
         if state.hurries != state.node.is_awaited() {
-            // Each receiving thread checks once more for messages before it stops.
+            // `hurry` requires that this node checks for messages afterwards. Each receiving thread
+            // does so before it stops.
             state.hurries = !state.hurries;
             self.transport.hurry(state.hurries);
         }
