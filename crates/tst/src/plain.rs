@@ -1,7 +1,7 @@
 //! The plain operations, for one thread at a time: the caller excludes others.
 //!
 //! **Invariant:** each takes effect with its last store, as a restartable sequence does. A thread
-//! that dies earlier leaves the words unchanged.
+//! that dies earlier leaves the word, list or queue as it was.
 #![expect(unsafe_code, reason = "follows raw links")]
 
 use core::ptr;
