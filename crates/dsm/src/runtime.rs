@@ -355,7 +355,7 @@ impl Dsm {
         self.done(Call::Move(Move::Page(page, to)))
     }
 
-    /// Fetches a page. Accesses to it need not wait for it from now until the next barrier.
+    /// Fetches a page. From now until the next barrier, accesses to it do not wait.
     ///
     /// # Errors
     /// [`Error::Protocol`]: a node is dead, or the page's manager has left. In these cases an

@@ -154,8 +154,9 @@ int kyocho_kill(kyocho_t microprocess);
  * ESRCH. From anywhere. */
 int kyocho_suspend(kyocho_t microprocess);
 int kyocho_resume(kyocho_t microprocess);
-/* Takes effect when the microprocess next becomes runnable. EINVAL: not 0 to 63. ESRCH. From
- * anywhere. */
+/* A microprocess that is runnable or waits is queued anew; one that runs may be preempted. Takes
+ * effect at once, or at the next scheduling point of another virtual processor. EINVAL: not 0 to
+ * 63. ESRCH. From anywhere. */
 int kyocho_setpriority(kyocho_t microprocess, int priority);
 int kyocho_getpriority(kyocho_t microprocess, int *priority);
 
@@ -369,15 +370,15 @@ typedef int64_t (*kyocho_gate_service_t)(void *argument, uint32_t method, const 
                                          size_t request_bytes, void *reply);
 
 /* Serves at `path`, which must not exist (EADDRINUSE), until destroyed. Processes of the same
- * user may connect. */
+ * user and of the superuser may connect. */
 int kyocho_gate_serve(kyocho_gate_server_t **server, const char *path,
                       kyocho_gate_service_t service, void *argument);
 /* Closes all connections. Calls being served still finish: what the service uses must stay
  * valid. */
 int kyocho_gate_server_destroy(kyocho_gate_server_t *server);
 
-/* ENOENT, ECONNREFUSED: no server at `path`. EACCES: not for this user. EPROTO: not a gate, or
- * of another version. */
+/* ENOENT, ECONNREFUSED: no server at `path`. EACCES: not for this user. EPIPE, EPROTO: not a
+ * gate, or of another version. */
 int kyocho_gate_connect(kyocho_gate_t **gate, const char *path);
 /* No call may be in progress. */
 int kyocho_gate_destroy(kyocho_gate_t *gate);

@@ -218,7 +218,7 @@ impl NodeThread<'_> {
         self.membership.running.array(region, length)
     }
 
-    /// Fetches a page. Accesses to it need not wait for it from now until the next barrier.
+    /// Fetches a page. From now until the next barrier, accesses to it do not wait.
     ///
     /// # Errors
     /// As for [`super::Dsm::fetch`].
