@@ -133,7 +133,7 @@ int kyocho_dsm_region_allocate(uint32_t number, void **memory, size_t bytes);
 /* Moves the pages of some bytes to another manager at the next barrier. */
 int kyocho_dsm_move_pages(const void *memory, size_t bytes, uint32_t node);
 
-/* Fetches the pages of some bytes. From now until the next barrier, accesses to them do not wait. */
+/* Fetches the pages of some bytes. Until the next barrier, accesses to them do not wait. */
 int kyocho_dsm_fetch(const void *memory, size_t bytes);
 
 /* ---- Locks ----------------------------------------------------------------------------------- */

@@ -218,7 +218,8 @@ impl Watch {
     /// The pages of this page's region, in the runtime's view.
     ///
     /// # Panics
-    /// The page lies in no region. The same holds for all other calls about pages.
+    /// The page lies in no region; this may be noticed only when the result is used. The same holds
+    /// for all other calls about pages.
     #[must_use]
     pub fn at(&self, page: PageId) -> Pages<'_> {
         self.regions[self.place(page)].pages()

@@ -80,6 +80,7 @@ struct State {
     receiving: Option<ThreadId>,
     /// Number of calls, as the node counts them.
     calls: u64,
+    /// Number of peers that have left or are lost.
     left: usize,
     /// Requests wait for a lock that this node manages.
     hurries: bool,
@@ -323,7 +324,7 @@ impl Core {
                 self.step(state, Event::PeerLeft(node));
             }
         }
-        // Threads that meet at a barrier, or leave, wait for no call.
+        // Threads that meet before a barrier, or that leave, sleep without a call.
         if state.left > 0 || state.node.lost(Subject::Barrier).is_some() {
             self.wake(state);
         }
