@@ -85,7 +85,8 @@ typedef struct {
  * first microprocess has ended; others that still run are abandoned. *result (unless `result` is
  * NULL) is what it returned or passed to kyocho_exit. EBUSY: a run is under way in this process.
  * EDEADLK: no microprocess was runnable and no event pending; standard error says which
- * microprocess waited for what. EAGAIN: no memory or no kernel threads to start with. */
+ * microprocess waited for what. EAGAIN: no memory for the first microprocess. ENOTRECOVERABLE: no
+ * memory or no kernel threads for the virtual processors. */
 int kyocho_run(unsigned virtual_processors, const kyocho_attr_t *attributes,
                void *(*start)(void *), void *argument, void **result);
 
@@ -148,7 +149,9 @@ int kyocho_usleep(uint64_t microseconds);
 /* Ends the microprocess in any state: asleep, waiting, running. It ends at its next call of a
  * function that may wait, or at once if it is in one; a raw sleep in the kernel is interrupted.
  * Its specific values are destroyed, its mutexes stay locked, its result is KYOCHO_CANCELED.
- * Returns without waiting for the end. ESRCH. From anywhere. */
+ * A loop that calls no function of this library loses its virtual processor for good after some
+ * time slices; its specific values are not destroyed then. Returns without waiting for the end.
+ * ESRCH. From anywhere. */
 int kyocho_kill(kyocho_t microprocess);
 /* Suspends the microprocess, at once or when it returns from the kernel; lets it run again.
  * ESRCH. From anywhere. */
@@ -182,7 +185,8 @@ int kyocho_mutex_init(kyocho_mutex_t *mutex, int kind);
 /* EBUSY: it is locked. From anywhere. */
 int kyocho_mutex_destroy(kyocho_mutex_t *mutex);
 /* Waits in order of priority; among equal priorities, in order of arrival. An unlock passes the
- * mutex to the first waiter. */
+ * mutex to the first waiter if that is more urgent than the unlocker or has waited for long.
+ * Otherwise the mutex becomes free, and the first waiter is woken to compete for it. */
 int kyocho_mutex_lock(kyocho_mutex_t *mutex);
 /* EBUSY: it is locked. EAGAIN: locked recursively too often. */
 int kyocho_mutex_trylock(kyocho_mutex_t *mutex);
@@ -226,7 +230,8 @@ typedef struct {
 int kyocho_rwlock_init(kyocho_rwlock_t *lock);
 /* EBUSY: it is locked. From anywhere. */
 int kyocho_rwlock_destroy(kyocho_rwlock_t *lock);
-/* A waiting writer keeps later readers out. EDEADLK: the caller holds it for writing. */
+/* A waiting writer keeps later readers of its priority out. EDEADLK: the caller holds it for
+ * writing. */
 int kyocho_rwlock_rdlock(kyocho_rwlock_t *lock);
 int kyocho_rwlock_wrlock(kyocho_rwlock_t *lock);
 /* EBUSY: the call would wait. */
@@ -246,6 +251,7 @@ typedef struct {
     uint64_t state[7];
 } kyocho_sem_t;
 
+/* EINVAL: too many permits. */
 int kyocho_sem_init(kyocho_sem_t *semaphore, unsigned permits);
 int kyocho_sem_destroy(kyocho_sem_t *semaphore);
 int kyocho_sem_wait(kyocho_sem_t *semaphore);
