@@ -58,7 +58,7 @@ extern "C" {
 
 /* The same on all nodes. */
 typedef struct {
-    size_t memory_bytes; /* shared memory, at most half of the host's */
+    size_t memory_bytes; /* shared memory, at most half of the host's, divided among its nodes */
     uint32_t locks;      /* number of locks, which are numbered from 0 */
 } kyocho_dsm_settings_t;
 
@@ -113,7 +113,7 @@ typedef struct {
     int placement;    /* the first managers of its pages */
     uint32_t node;    /* for KYOCHO_DSM_ON */
     uint64_t address; /* in that space, a multiple of 4096; KYOCHO_DSM_ANYWHERE: the first free range */
-    void *here;       /* in this process, a multiple of 4096; NULL: any, different on each node */
+    void *here;       /* in this process, a multiple of 4096; NULL: any, it may differ by node */
 } kyocho_dsm_region_t;
 
 /* Creates a region. The first one has number 1; region 0 is the memory that the program joined
@@ -133,7 +133,7 @@ int kyocho_dsm_region_allocate(uint32_t number, void **memory, size_t bytes);
 /* Moves the pages of some bytes to another manager at the next barrier. */
 int kyocho_dsm_move_pages(const void *memory, size_t bytes, uint32_t node);
 
-/* Fetches the pages of some bytes. Accesses to them do not wait until the next barrier. */
+/* Fetches the pages of some bytes. Until the next barrier, accesses to them do not wait. */
 int kyocho_dsm_fetch(const void *memory, size_t bytes);
 
 /* ---- Locks ----------------------------------------------------------------------------------- */

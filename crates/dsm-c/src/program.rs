@@ -23,7 +23,7 @@ use kyocho_sys::memory::PAGE_BYTES;
 use crate::node::{Failure, Result, enter, leave, or_end, with};
 use crate::output::{flush, redirect, silence};
 
-/// Locks of a program, at most, beside [`HEAP`]. A lock costs memory once it is used.
+/// Locks of a program, at most, including [`HEAP`]. A lock costs memory once it is used.
 const LOCKS_MAX: u32 = 1 << 20;
 /// The lock of the allocator.
 const HEAP: LockId = LockId(0);

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   dsm-RUN-RANK:  rank 1            one figure a line: a name, a number
+//!                  nodes 4
 //!                  process 4711
 //!                  born 8812345      start time of the process as the kernel counts it, because
 //!                                    process ids are reused
@@ -68,7 +69,7 @@ pub fn forget(run: &str, nodes: u16) -> io::Result<()> {
 }
 
 impl Counters {
-    /// Opens the file of a node of the run with this name.
+    /// Prepares the file of a node of the run with this name. [`Self::write`] creates it.
     pub(crate) fn new(run: &str, me: NodeId, nodes: u16) -> io::Result<Self> {
         let directory = directory::of_user()?;
         let process = std::process::id();
@@ -101,7 +102,7 @@ impl Counters {
 
 impl Drop for Counters {
     fn drop(&mut self) {
-        // It was never written, or another process has removed it.
+        // This fails if the file was never written, or if another process has removed it.
         for path in [&self.path, &self.next] {
             let _gone = fs::remove_file(path);
         }

@@ -44,7 +44,7 @@ pub enum Call {
     /// Waits for all nodes.
     Barrier(BarrierKind),
     /// Waits for all nodes, each of which creates this region. If one node cannot, no node has it.
-    /// The caller has reserved the memory.
+    /// The caller has reserved the memory, or tells why it could not.
     Region(RegionPlan, Option<RegionFailure>),
     /// Moves a lock or a page to another manager at the next barrier.
     Move(Move),
@@ -172,7 +172,8 @@ impl fmt::Display for ProtocolViolation {
     }
 }
 
-/// Why a call failed. The node's state is as before, unless a peer was lost.
+/// Why a call failed. The node's state is as before, unless a peer was lost or a barrier was
+/// crossed ([`Self::RegionMismatch`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DsmError {

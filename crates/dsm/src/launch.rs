@@ -99,8 +99,8 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    /// Number of nodes that share this host's memory, as far as is known: nodes at this node's
-    /// address.
+    /// Number of nodes that share this host's memory, as far as is known. With TCP, these are the
+    /// nodes at this node's address.
     pub(crate) fn nodes_here(&self) -> usize {
         match self {
             Self::Alone => 1,

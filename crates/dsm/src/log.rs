@@ -79,14 +79,15 @@ impl History {
     }
 
     /// Replaces the history by what the last holder has passed on, which includes all that this
-    /// node knew. An empty list means that this node was the last holder.
+    /// node knew. An empty list changes nothing: this node was the last holder, or there are no
+    /// updates.
     pub(crate) fn receive(&mut self, updates: &[Update]) {
         if !updates.is_empty() {
             self.0 = updates.to_vec();
         }
     }
 
-    /// All updates, in the order of time.
+    /// All updates. Those of one word are in the order of the releases.
     pub(crate) fn all(&self) -> Vec<Update> {
         self.0.clone()
     }

@@ -6,9 +6,9 @@
 //! from the beginning.
 //!
 //! A page is **owned** if this node manages it and was its only writer before a single-read-write
-//! barrier. Then no other node has a copy, and writes to it are not recorded. The copy is out of
-//! date while the program writes elsewhere ([`crate::Action::Own`]). Ownership ends when another
-//! node asks for the page.
+//! barrier. Then no other node has a copy, and writes to it are not recorded. The node does not
+//! learn of the program's writes ([`crate::Action::Own`]), so the copy here is out of date
+//! meanwhile. Ownership ends when another node asks for the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -151,8 +151,8 @@ impl Memory {
         self.last.keys().copied()
     }
 
-    /// Makes the copies of those pages masters that only this node has written, as `alone` tells.
-    /// Returns the updates of the others.
+    /// Ends what [`Self::put_last_aside`] began. The copy of a page that only this node has written
+    /// (`alone`) becomes its master. Returns the updates of the other pages.
     pub(crate) fn take_last(&mut self, alone: impl Fn(PageId) -> bool) -> Vec<Update> {
         let mut updates = Vec::new();
         for (page, (before, time)) in core::mem::take(&mut self.last) {

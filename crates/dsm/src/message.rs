@@ -191,8 +191,8 @@ pub enum Urgency {
 }
 
 impl Message {
-    /// When the receiver needs the message. Messages for a barrier can wait until the barrier. A
-    /// released lock can wait until a thread asks for it.
+    /// When the receiver needs the message. What a node sends before a barrier can wait until the
+    /// receiver is at the barrier. A released lock can wait until a thread asks for it.
     pub(crate) fn urgency(&self) -> Urgency {
         match self {
             Self::Flush(_) | Self::Region(..) | Self::Arrive { .. } | Self::Master(..) => {

@@ -83,7 +83,8 @@ pub struct Node {
     granted: BTreeMap<LockId, VecDeque<Granted>>,
     /// Nodes that wait for pages whose ownership is ending.
     disowning: BTreeMap<PageId, Vec<NodeId>>,
-    /// Pages whose ownership ended in this epoch: it is not known which words were written.
+    /// Pages whose ownership ended in this epoch and that were written before. Which of their words
+    /// were written is not known.
     unnoted: BTreeSet<PageId>,
     /// Pages of other managers that the program uses.
     used: BTreeMap<PageId, PageUse>,
@@ -281,7 +282,7 @@ impl Node {
         !self.awaited.is_empty()
     }
 
-    /// What the program waits for: its first thread that waits.
+    /// What the waiting thread with the lowest number waits for; `None` if no thread waits.
     #[must_use]
     pub fn waits_for(&self) -> Option<Subject> {
         self.waiting.values().next().map(|waiting| waiting.call.subject())
@@ -320,8 +321,8 @@ impl Node {
         self.take_actions()
     }
 
-    /// Processes one message to itself, or one that waited for this epoch. Returns `None` if there
-    /// is none.
+    /// Processes one message of this node to itself, or one that waited for this epoch. Returns
+    /// `None` if there is none.
     pub fn continue_step(&mut self) -> Option<Vec<Action>> {
         if let Some(message) = self.loopback.pop_front() {
             self.handle(self.me, message);

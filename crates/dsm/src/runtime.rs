@@ -243,9 +243,9 @@ impl Dsm {
     /// [`DsmError::Misplaced`](crate::DsmError::Misplaced) or
     /// [`DsmError::OutOfRange`](crate::DsmError::OutOfRange): all nodes get the same error, and
     /// nothing has happened. [`Error::Protocol`] with
-    /// [`DsmError::RegionMismatch`](crate::DsmError::Discord): a node creates another region or
-    /// none, or its host refuses one, for lack of memory or because [`RegionSettings::here`] is in
-    /// use. Then no node has the region, and the barrier is crossed. Those of [`Self::barrier`].
+    /// [`DsmError::RegionMismatch`](crate::DsmError::RegionMismatch): a node creates another region
+    /// or none, or its host refuses one, for lack of memory or because [`RegionSettings::here`] is
+    /// in use. Then no node has the region, and the barrier is crossed. Those of [`Self::barrier`].
     pub fn region(&mut self, settings: RegionSettings) -> Result<Region, Error> {
         self.running.region(ThreadId::FIRST, settings)
     }
@@ -340,7 +340,8 @@ impl Dsm {
     /// Moves a lock to another manager at the next barrier.
     ///
     /// # Errors
-    /// [`Error::Protocol`]: out of range.
+    /// [`Error::Protocol`]: the lock or the node is out of range, a node is dead, or the lock's
+    /// manager has left.
     pub fn move_lock(&mut self, lock: LockId, to: NodeId) -> Result<(), Error> {
         self.done(Call::Move(Move::Lock(lock, to)))
     }
@@ -348,24 +349,25 @@ impl Dsm {
     /// Moves a page to another manager at the next barrier.
     ///
     /// # Errors
-    /// [`Error::Protocol`]: out of range.
+    /// [`Error::Protocol`]: the page or the node is out of range, a node is dead, or the page's
+    /// manager has left.
     pub fn move_page(&mut self, page: PageId, to: NodeId) -> Result<(), Error> {
         self.done(Call::Move(Move::Page(page, to)))
     }
 
-    /// Fetches a page. Accesses to it do not wait until the next barrier.
+    /// Fetches a page. From now until the next barrier, accesses to it do not wait.
     ///
     /// # Errors
-    /// [`Error::Protocol`]: a node is dead. An access to the page would end the program in that
-    /// case.
+    /// [`Error::Protocol`]: a node is dead, or the page's manager has left. In these cases an
+    /// access to the page would end the program. Also if there is no such page.
     pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
         self.running.core.fetch(ThreadId::FIRST, page)??;
         Ok(())
     }
 
-    /// Discards what this node has written since its last acquire, release or wait: no other node
-    /// learns of it. For programs whose nodes all run the same initialisation, of which one is to
-    /// count.
+    /// Discards what this node has written since its last acquire, release, publish, wait or
+    /// barrier: no other node learns of it. For programs whose nodes all run the same
+    /// initialisation, of which one is to count.
     ///
     /// # Errors
     /// [`Error::Host`].

@@ -133,13 +133,14 @@ pub trait Transport: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Other nodes wait for messages to this node, so from now on no message to it may be delayed;
-    /// or no longer. The caller looks for messages afterwards.
+    /// With `on`, other nodes wait for what this node does: from now on no message to it may be
+    /// delayed. Without `on`, messages may be delayed again. The caller must check for messages
+    /// afterwards.
     fn hurry(&self, _on: bool) {}
 
     /// Waits until [`Self::take`] may have something, at most for `timeout`. Returns whether the
-    /// connections are open. If threads of both kinds wait, only the caller is woken, and only if
-    /// it has begun a call.
+    /// connections are open. If threads of both kinds wait, only the [`Waiter::Caller`] is woken.
+    /// It must have begun a call ([`Self::begin_call`]).
     fn wait(&self, waiter: Waiter, timeout: Duration) -> bool;
 
     /// Takes what has arrived. Never blocks. Call it after a wait, or call a wait later: what a

@@ -131,7 +131,8 @@ trait Detector: fmt::Debug + Send {
     /// Whether writes to watched pages are faults now.
     fn traps(&self) -> bool;
 
-    /// Makes writes to watched pages faults; these are all watched pages. An error changes nothing.
+    /// Makes writes to watched pages faults; `watched` has all of these pages. An error changes
+    /// nothing.
     fn begin_traps(&mut self, watched: &[Range<usize>]) -> Result<(), Errno>;
 
     /// Makes the kernel record writes instead. Returns `false` if it does already, or cannot.
@@ -217,7 +218,8 @@ impl Watch {
     /// The pages of this page's region, in the runtime's view.
     ///
     /// # Panics
-    /// The page lies in no region. The same holds for all other calls about pages.
+    /// The page lies in no region; this may be noticed only when the result is used. The same holds
+    /// for all other calls about pages.
     #[must_use]
     pub fn at(&self, page: PageId) -> Pages<'_> {
         self.regions[self.place(page)].pages()

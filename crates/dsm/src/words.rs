@@ -25,7 +25,7 @@ impl PageWords {
         }
     }
 
-    /// Records an update unless a later one is known. Returns whether it did.
+    /// Records an update unless one of the same time or later is known. Returns whether it did.
     fn record(&mut self, update: &Update, own: bool) -> bool {
         let word = update.address.word as usize;
         if self.times[word] > update.time {

@@ -85,7 +85,8 @@ typedef struct {
  * first microprocess has ended; others that still run are abandoned. *result (unless `result` is
  * NULL) is what it returned or passed to kyocho_exit. EBUSY: a run is under way in this process.
  * EDEADLK: no microprocess was runnable and no event pending; standard error says which
- * microprocess waited for what. EAGAIN: no memory or no kernel threads to start with. */
+ * microprocess waited for what. EAGAIN: no memory for the first microprocess. ENOTRECOVERABLE: no
+ * memory or no kernel threads for the virtual processors. */
 int kyocho_run(unsigned virtual_processors, const kyocho_attr_t *attributes,
                void *(*start)(void *), void *argument, void **result);
 
@@ -148,14 +149,17 @@ int kyocho_usleep(uint64_t microseconds);
 /* Ends the microprocess in any state: asleep, waiting, running. It ends at its next call of a
  * function that may wait, or at once if it is in one; a raw sleep in the kernel is interrupted.
  * Its specific values are destroyed, its mutexes stay locked, its result is KYOCHO_CANCELED.
- * Returns without waiting for the end. ESRCH. From anywhere. */
+ * A loop that calls no function of this library loses its virtual processor for good after some
+ * time slices; its specific values are not destroyed then. Returns without waiting for the end.
+ * ESRCH. From anywhere. */
 int kyocho_kill(kyocho_t microprocess);
 /* Suspends the microprocess, at once or when it returns from the kernel; lets it run again.
  * ESRCH. From anywhere. */
 int kyocho_suspend(kyocho_t microprocess);
 int kyocho_resume(kyocho_t microprocess);
-/* Takes effect when the microprocess next becomes runnable. EINVAL: not 0 to 63. ESRCH. From
- * anywhere. */
+/* A microprocess that is runnable or waits is queued anew; one that runs may be preempted. Takes
+ * effect at once, or at the next scheduling point of another virtual processor. EINVAL: not 0 to
+ * 63. ESRCH. From anywhere. */
 int kyocho_setpriority(kyocho_t microprocess, int priority);
 int kyocho_getpriority(kyocho_t microprocess, int *priority);
 
@@ -181,7 +185,8 @@ int kyocho_mutex_init(kyocho_mutex_t *mutex, int kind);
 /* EBUSY: it is locked. From anywhere. */
 int kyocho_mutex_destroy(kyocho_mutex_t *mutex);
 /* Waits in order of priority; among equal priorities, in order of arrival. An unlock passes the
- * mutex to the first waiter. */
+ * mutex to the first waiter if that is more urgent than the unlocker or has waited for long.
+ * Otherwise the mutex becomes free, and the first waiter is woken to compete for it. */
 int kyocho_mutex_lock(kyocho_mutex_t *mutex);
 /* EBUSY: it is locked. EAGAIN: locked recursively too often. */
 int kyocho_mutex_trylock(kyocho_mutex_t *mutex);
@@ -225,7 +230,8 @@ typedef struct {
 int kyocho_rwlock_init(kyocho_rwlock_t *lock);
 /* EBUSY: it is locked. From anywhere. */
 int kyocho_rwlock_destroy(kyocho_rwlock_t *lock);
-/* A waiting writer keeps later readers out. EDEADLK: the caller holds it for writing. */
+/* A waiting writer keeps later readers of its priority out. EDEADLK: the caller holds it for
+ * writing. */
 int kyocho_rwlock_rdlock(kyocho_rwlock_t *lock);
 int kyocho_rwlock_wrlock(kyocho_rwlock_t *lock);
 /* EBUSY: the call would wait. */
@@ -245,6 +251,7 @@ typedef struct {
     uint64_t state[7];
 } kyocho_sem_t;
 
+/* EINVAL: too many permits. */
 int kyocho_sem_init(kyocho_sem_t *semaphore, unsigned permits);
 int kyocho_sem_destroy(kyocho_sem_t *semaphore);
 int kyocho_sem_wait(kyocho_sem_t *semaphore);
@@ -369,15 +376,15 @@ typedef int64_t (*kyocho_gate_service_t)(void *argument, uint32_t method, const 
                                          size_t request_bytes, void *reply);
 
 /* Serves at `path`, which must not exist (EADDRINUSE), until destroyed. Processes of the same
- * user may connect. */
+ * user and of the superuser may connect. */
 int kyocho_gate_serve(kyocho_gate_server_t **server, const char *path,
                       kyocho_gate_service_t service, void *argument);
 /* Closes all connections. Calls being served still finish: what the service uses must stay
  * valid. */
 int kyocho_gate_server_destroy(kyocho_gate_server_t *server);
 
-/* ENOENT, ECONNREFUSED: no server at `path`. EACCES: not for this user. EPROTO: not a gate, or
- * of another version. */
+/* ENOENT, ECONNREFUSED: no server at `path`. EACCES: not for this user. EPIPE, EPROTO: not a
+ * gate, or of another version. */
 int kyocho_gate_connect(kyocho_gate_t **gate, const char *path);
 /* No call may be in progress. */
 int kyocho_gate_destroy(kyocho_gate_t *gate);

@@ -88,7 +88,7 @@ const STARTING: *mut Run = ptr::without_provenance_mut(1);
 pub(crate) struct RunClaim;
 
 impl RunClaim {
-    /// Claims it.
+    /// Claims the right to be the only run of the process.
     ///
     /// # Errors
     /// `EBUSY`: a run is under way.

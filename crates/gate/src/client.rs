@@ -62,8 +62,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::TooLong`]: `bytes` exceeds [`REGION_BYTES_MAX`](crate::REGION_BYTES_MAX), or the
-    /// client has [`REGIONS_MAX`](crate::REGIONS_MAX) regions already. [`Error::Closed`],
-    /// [`Error::Host`].
+    /// client has [`REGIONS_MAX`](crate::REGIONS_MAX) regions already. [`Error::Failed`]: the
+    /// server has not mapped it within 10 seconds. [`Error::Closed`], [`Error::Host`].
     ///
     /// # Panics
     /// The caller is not a microprocess.

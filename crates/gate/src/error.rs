@@ -25,7 +25,8 @@ pub enum Error {
     },
     /// The time limit passed first. The server may still serve the call; its reply is discarded.
     TimedOut,
-    /// The other side broke the protocol; the connection is closed.
+    /// The other side broke the protocol; the connection is closed. A [typed](crate::typed) call
+    /// returns this also if it cannot decode the reply; then the connection stays open.
     Protocol,
     /// The server answered with a failure.
     Failed(Failure),

@@ -44,9 +44,8 @@
 //! ```
 //!
 //! [`protocol`] defines the state word and its transitions as pure functions; [`frame`] is the
-//! layout of frames in memory. [`Client`] and `server::worker` are the two sides. `liveness` has a
-//! kernel thread for each side of a connection, which sleeps on the socket and closes the
-//! connection when the other side is gone.
+//! layout of frames in memory. [`Client`] and `server::worker` are the two sides. `liveness` has
+//! the kernel threads that close a connection when its other side is gone.
 //!
 //! **Invariant:** data in shared memory is unchecked. Each side copies it, checks the copy once,
 //! and counts calls itself. A peer that breaks the protocol loses its connection, and other

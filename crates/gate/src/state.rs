@@ -1,8 +1,8 @@
 //! The transitions of a frame's state word, each of which transfers the frame: see
 //! [`protocol`](crate::protocol).
 //!
-//! Each is sequentially consistent. So the frame's contents are visible with the word, and the
-//! writer reads afterwards whether the other side sleeps and must be woken.
+//! Each is sequentially consistent. So the frame's contents are visible with the word. The writer
+//! checks afterwards whether the other side sleeps; that check is not executed earlier.
 
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 

@@ -172,7 +172,7 @@ impl<const N: usize> Clustered<N> {
         self.full.len() + self.short.len()
     }
 
-    /// Doubles the heads when there are more nodes than heads.
+    /// Doubles the heads if there are as many nodes as heads. Called before a node is inserted.
     fn grow(&mut self) {
         if self.nodes() < self.heads.len() {
             return;

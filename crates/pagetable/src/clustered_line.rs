@@ -75,8 +75,8 @@ impl Line {
 /// Clusters of eight pages, each in one cache line. The first line of a bucket is the bucket
 /// itself.
 ///
-/// Buckets double when there are more lines than buckets. All memory is freed when the last mapping
-/// is removed.
+/// Buckets double before there are more lines than buckets. All memory is freed when the last
+/// mapping is removed.
 #[derive(Debug, Clone)]
 pub struct ClusteredLine {
     buckets: Vec<Line>,

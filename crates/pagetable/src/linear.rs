@@ -36,7 +36,7 @@ impl Linear {
     /// An empty table for all blocks that contain pages of `window`.
     ///
     /// # Panics
-    /// The window has more than 2^27 pages (512 GiB).
+    /// The blocks of `window` have more than 2^27 pages (512 GiB).
     #[must_use]
     pub fn new(window: &RangeInclusive<PageNumber>) -> Self {
         let (first, last) = (window.start().block(), window.end().block());

@@ -23,8 +23,9 @@ pub enum Policy {
         /// Number of touched pages that make a superpage.
         promote_at: u32,
     },
-    /// One entry for each block from its first page on, with the touched pages. `placed_percent` of
-    /// the blocks get a run; the pages of the others are scattered.
+    /// `placed_percent` of the blocks get a run. From its first page on, such a block has one
+    /// entry, with the touched pages. The pages of the other blocks are scattered, with an entry
+    /// each.
     Subblocks {
         /// 0 to 100.
         placed_percent: u64,

@@ -141,7 +141,7 @@ fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// It does not start with the magic number.
+    /// It does not start with the magic number, or is shorter than the header.
     NotATrace,
     /// It ends inside a number.
     Truncated,

@@ -8,7 +8,7 @@ static CALLS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 /// Calls `last` when `main` returns or `exit` is called, but not when the process is killed, aborts
 /// or calls `_exit`.
 ///
-/// Has no effect if there is no memory for the registration.
+/// Has no effect if the C library has no memory for the registration. Allocates.
 pub fn call(last: fn()) {
     extern "C" fn all() {
         let calls = CALLS.lock().map(|mut calls| core::mem::take(&mut *calls)).unwrap_or_default();

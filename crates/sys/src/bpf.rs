@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Needs the capabilities `CAP_BPF` and `CAP_PERFMON`. The kernel verifies a program before it
-//! accepts it. A program that could loop, or read memory it must not read, is refused; [`Refused`]
-//! has the verifier's messages.
+//! accepts it. A program that could loop without end, or read memory it must not read, is refused;
+//! [`Refused`] has the verifier's messages.
 //!
 //! No compiler and no object file is involved: the programs have a few dozen instructions, and do
 //! not depend on the layout of kernel structures.

@@ -50,7 +50,7 @@ pub struct Started {
 }
 
 /// Starts `what`. Call it while the process has one kernel thread. The new process is killed when
-/// that thread ends.
+/// that thread ends. Allocates, before the fork.
 ///
 /// # Errors
 /// `INVAL`: the kernel is older than 5.19. `PERM`, `NOSYS`: the host permits no filters. Errors of

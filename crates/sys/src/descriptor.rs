@@ -133,8 +133,8 @@ pub fn write(descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
 }
 
 /// Writes as many bytes as the descriptor accepts without blocking. Returns their number. A
-/// descriptor that is neither a plain file nor a socket is set to non-blocking mode, for all that
-/// share its open file.
+/// descriptor that is not a socket is set to non-blocking mode, for all that share its open file.
+/// A plain file ignores this mode.
 ///
 /// # Errors
 /// `AGAIN`: it accepts none. `INTR`: a signal came first. Errors of the file, pipe, socket or

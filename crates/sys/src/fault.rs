@@ -1,7 +1,7 @@
 //! Fault injection: a test can make the k-th system call of a kind fail.
 //!
-//! Each fallible wrapper of this crate calls [`check`] first. If nothing is injected, that is one
-//! relaxed load beside a system call. A test sweeps ([`sweep`]): it runs its scenario with call 1
+//! Most fallible wrappers of this crate call [`check`] before the system call. If nothing is
+//! injected, that is one relaxed load. A test sweeps ([`sweep`]): it runs its scenario with call 1
 //! failing, then with call 2, and so on until a run meets no fault. Every run must either succeed
 //! or report the error, and must leave everything consistent.
 //!

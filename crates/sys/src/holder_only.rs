@@ -2,7 +2,6 @@
 //!
 //! Whatever provides exclusion (a mask, a claim, a lock) makes tokens; each access to the value
 //! requires one. So code without exclusion does not compile:
-//! excluded no other thread does not compile:
 //!
 //! ```compile_fail
 //! use kyocho_sys::holder_only::HolderOnly;

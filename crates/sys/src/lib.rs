@@ -10,8 +10,8 @@
 //! **Invariant:** no wrapper allocates unless its documentation says so: most run where the
 //! interrupted code may hold the allocator's lock.
 //!
-//! Functions that can fail by an injected error ([`fault`]) list "Injected errors" under their
-//! errors.
+//! Most functions that can fail also fail by an injected error ([`fault`]), even if their errors do
+//! not list "Injected errors".
 
 pub mod allocator;
 pub mod arrivals;

@@ -26,10 +26,9 @@ pub struct OtherEnd {
 impl OtherEnd {
     /// The socket at the other end of a connection from `peer` to `own`; `None` if no process of
     /// this network namespace has it open (any more). Reads a table of all TCP connections of the
-    /// namespace.
+    /// namespace. Allocates.
     ///
     /// # Errors
-    /// The host has no such table, or this process may not read it.
     /// The host has no such table, or this process may not read it.
     pub fn of(own: SocketAddr, peer: SocketAddr) -> io::Result<Option<Self>> {
         let ends = (canonical(peer), canonical(own));
@@ -47,7 +46,7 @@ impl OtherEnd {
         Ok(None)
     }
 
-    /// Whether this process has the socket open. Reads the list of all its descriptors.
+    /// Whether this process has the socket open. Reads the list of all its descriptors. Allocates.
     ///
     /// # Errors
     /// The host does not list them.
@@ -55,7 +54,7 @@ impl OtherEnd {
         self.is_listed_in("/proc/self/fd")
     }
 
-    /// Whether another process has the socket open.
+    /// Whether another process has the socket open. Allocates.
     ///
     /// # Errors
     /// The host does not list its descriptors: it has ended, or belongs to another user.

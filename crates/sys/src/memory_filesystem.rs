@@ -36,6 +36,7 @@ pub struct Size {
 /// not inherit the descriptor.
 ///
 /// Beyond its size, `write` fails with `NOSPC`, and a store to a mapped page is a `SIGBUS`.
+/// Allocates.
 ///
 /// # Errors
 /// `INVAL`: a size of 0. `PERM`: the process may not mount; see [`enter_namespaces`]. `NOSYS`:
@@ -77,6 +78,7 @@ fn set(context: BorrowedFd<'_>, key: &CStr, value: String) -> Result<(), Errno> 
 
 /// Moves the calling process into a new user namespace, in which it has all capabilities, and into
 /// a new mount namespace. Its user and its group do not change. The process cannot return.
+/// Allocates.
 ///
 /// # Errors
 /// `INVAL`: the process has other kernel threads. `PERM`, `NOSPC`, `ACCES`: the host does not

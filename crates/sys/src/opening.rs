@@ -42,7 +42,7 @@ struct Shared {
 pub struct Opening(Arc<Shared>);
 
 impl Opening {
-    /// Starts to open `path` with `flags` of `open`, which must not create a file.
+    /// Starts to open `path` with `flags` of `open`, which must not create a file. Allocates.
     ///
     /// # Errors
     /// `AGAIN`, `MFILE`, `NOMEM`: no thread or no descriptor available. Injected errors.

@@ -85,7 +85,8 @@ pub fn end_donations(word: &AtomicU32, me: ThreadId) {
     }
 }
 
-/// By the kernel instead of a store: it wakes waiters, and checks that the word exists.
+/// Releases the word. The kernel does this, not a store: it wakes waiters, and checks that the word
+/// exists.
 fn give_back(word: Named) {
     // SAFETY: the kernel checks the word's address and contents.
     let _scribbled = unsafe { call(libc::SYS_futex, [word.0, libc::FUTEX_UNLOCK_PI as usize]) };

@@ -102,7 +102,8 @@ impl Drop for Attached {
         loop {
             // SAFETY: takes numbers.
             let gone = unsafe { trace(libc::PTRACE_DETACH, self.thread, 0) };
-            // It runs, on its way to a stop or to its end; or waiting reports its end.
+            // Detaching fails while the thread runs. Then it is on its way to a stop, after which
+            // it can be detached, or to its end, which waiting reports.
             if gone.is_ok() || wait_for_stop(self.thread).is_err() {
                 return;
             }

@@ -61,8 +61,8 @@ pub struct LivenessGuard<'a> {
 }
 
 impl<'a> LivenessGuard<'a> {
-    /// Writes the calling thread's number into `word`. Meanwhile the thread must not take robust
-    /// locks of the C library.
+    /// Writes the calling thread's number into `word`. While the guard lives, the thread must not
+    /// take robust locks of the C library. Allocates.
     ///
     /// # Errors
     /// Injected errors, and those of a kernel without robust futexes.

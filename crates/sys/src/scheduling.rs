@@ -8,8 +8,8 @@ use crate::fault::{self, Call};
 use crate::raw::call;
 use crate::thread_id::ThreadId;
 
-/// Most CPUs in a set. The largest `NR_CPUS` of common kernels is 8192; the largest known machines
-/// have 1024.
+/// Most CPUs in a set. Common kernels are built for at most 8,192 CPUs (`NR_CPUS`), but a set need
+/// only cover the CPUs of the machine.
 pub const CPUS_MAX: usize = 4096;
 
 /// A set of CPUs.

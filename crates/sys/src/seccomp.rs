@@ -1,8 +1,9 @@
 //! System-call filters that pass calls to another process for an answer (`SECCOMP_RET_USER_NOTIF`).
 //!
 //! A *listener* receives one notification for each such call: the caller, the number, six argument
-//! words. The caller is blocked until the listener answers. Since Linux 5.19, once the call was
-//! received only death ends that wait, so no call is served twice.
+//! words. The caller is blocked until the listener answers. Once the listener has received the
+//! call, only death ends that wait, so no call is served twice. [`listen`] asks the kernel for this
+//! (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`, Linux 5.19).
 #![expect(unsafe_code, reason = "system calls on structures")]
 
 use core::mem;

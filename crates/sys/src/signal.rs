@@ -68,7 +68,7 @@ impl Signal {
         if number >= 1 && number <= Self::NUMBER_MAX { Some(Self(number)) } else { None }
     }
 
-    /// The `n`-th real-time signal that the C library leaves to programs.
+    /// The `n`-th real-time signal that the C library leaves to programs, counted from 0.
     ///
     /// # Panics
     /// There are fewer.
@@ -125,8 +125,8 @@ impl Action {
     }
 
     /// Does what the action would have done for this occurrence of the signal: for a handler that
-    /// finds that the signal is not meant for it. The default action is installed again, so that
-    /// the fault recurs and ends the process.
+    /// finds that the signal is not meant for it. If the action is the default one, it is installed
+    /// again, so that the fault recurs and ends the process.
     ///
     /// # Safety
     /// Called inside a handler of `signal`, with the arguments of the handler.

@@ -8,7 +8,8 @@
  *   ETIMEDOUT  the deadline has passed (functions with "timed")
  *   EPERM      the lock is not taken, so it cannot be released
  *   EOVERFLOW  the semaphore has its largest value, TST_SEM_VALUE_MAX
- * Deadlines are times of CLOCK_MONOTONIC. Functions without "try" block the kernel thread.
+ * Deadlines are times of CLOCK_MONOTONIC. Functions that lock or wait block the kernel thread,
+ * except those with "try". The others do not block.
  * An object is one word and needs no destruction. It must not be moved or copied while in use,
  * and serves the threads of one process.
  */

@@ -32,8 +32,8 @@ pub(crate) trait Fence {
 }
 
 /// The real fence: the processor sees nothing of it. A model cannot run `membarrier`, which
-/// executes a full barrier at some point of the owner's code; it executes the barrier at the only
-/// point that matters.
+/// executes a full barrier at some point of the owner's code. So in a model the owner executes a
+/// full barrier here, at the only point that matters.
 #[derive(Debug)]
 pub(crate) struct CompilerOnly;
 

@@ -156,7 +156,8 @@ impl<T> Visitor<T> {
 pub struct OwnerGuard<'a, T> {
     shared: &'a Shared<T>,
     is_fast: bool,
-    /// Makes the guard `Send` and `Sync` as the reference that it yields; also below.
+    /// Makes the guard `Send` and `Sync` as the reference that it yields, like the same field of
+    /// [`VisitorGuard`].
     value: PhantomData<&'a mut T>,
 }
 

@@ -39,7 +39,8 @@ impl From<NotHeld> for Refusal {
     }
 }
 
-/// Test-and-set of one word (Paper 0, figure 1). No method blocks.
+/// Test-and-set of one word (Paper 0, figure 1). No method blocks, except that a
+/// [`Section`](crate::Section) waits until other threads have left it.
 ///
 /// # Safety
 /// Of all threads and microprocesses that find the word clear, `test_and_set` lets exactly one set
@@ -52,7 +53,8 @@ pub unsafe trait TestAndSet {
     /// Sets the word. Returns whether it was set before.
     ///
     /// # Errors
-    /// [`Refusal::NotHeld`].
+    /// [`Refusal::NotHeld`]; from a [`Section`](crate::Section) any [`Refusal`]. Nothing has
+    /// changed.
     fn test_and_set(&self, word: &AtomicU32) -> Result<bool, Refusal>;
 
     /// Clears the word. The caller has set it, possibly on another kernel thread.
@@ -63,7 +65,7 @@ pub unsafe trait TestAndSet {
     /// Replaces the word by `new` if it is `expected`. Returns the previous value.
     ///
     /// # Errors
-    /// [`Refusal::NotHeld`].
+    /// As for [`Self::test_and_set`].
     fn compare_and_swap(
         &self,
         word: &AtomicUsize,
@@ -74,7 +76,7 @@ pub unsafe trait TestAndSet {
     /// Adds to the word, wrapping. Returns the previous value.
     ///
     /// # Errors
-    /// [`Refusal::NotHeld`].
+    /// As for [`Self::test_and_set`].
     fn fetch_add(&self, word: &AtomicUsize, addend: usize) -> Result<usize, Refusal>;
 }
 

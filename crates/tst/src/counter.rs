@@ -21,7 +21,7 @@ impl<M: TestAndSet> Counter<M> {
     /// Adds `addend`. Returns the previous value.
     ///
     /// # Errors
-    /// [`Refusal::NotHeld`].
+    /// As for [`TestAndSet::test_and_set`].
     #[inline]
     pub fn add(&self, addend: usize) -> Result<usize, Refusal> {
         self.mechanism.fetch_add(&self.value, addend)

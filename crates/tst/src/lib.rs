@@ -10,7 +10,7 @@
 //! | | [`Restartable`] | `Rseq` | [`Atomics`] |
 //! |---|---|---|---|
 //! | excludes | microprocesses of one virtual processor | kernel threads on one CPU | all threads |
-//! | words of another place | refuses ([`Refusal::NotHeld`]) | refuses | - |
+//! | words of another virtual processor or CPU | refuses ([`Refusal::NotHeld`]) | refuses | - |
 //! | when preempted | starts again | starts again | continues |
 //! | lists and queues | one sequence for each operation | the same | under a lock word, or [`Refusal::Busy`] |
 //!
@@ -18,10 +18,11 @@
 //! [`Section`] around the plain operation: [`SystemCall`], [`Lamport`] (the paper's figure 7) and
 //! [`SignalsBlocked`] (for `di` and `ei`).
 //!
-//! [`TryLock`], [`FreeList`], [`Queue`] and [`Counter`] work on every mechanism. None of them spins
-//! or blocks: a caller that finds a lock taken decides what to do meanwhile. [`blocking`] has locks
-//! that block kernel threads. [`biased`] has a lock whose owner needs no atomic instruction.
-//! [`PerCpuCounter`] and [`PerCpuList`] keep a piece of their data on each CPU.
+//! [`TryLock`], [`FreeList`], [`Queue`] and [`Counter`] work on every mechanism. They neither spin
+//! nor block, unless the mechanism is a [`Section`]: a caller that finds a lock taken decides what
+//! to do meanwhile. [`blocking`] has locks that block kernel threads. [`biased`] has a lock whose
+//! owner needs no atomic instruction. [`PerCpuCounter`] and [`PerCpuList`] keep a piece of their
+//! data on each CPU.
 //!
 //! **Invariant:** no operation on words of `Restartable`, `Rseq` or `Atomics` allocates or calls
 //! the kernel. One exception: the first operation of a thread on rseq may register the thread.

@@ -1,7 +1,7 @@
 //! The plain operations, for one thread at a time: the caller excludes others.
 //!
 //! **Invariant:** each takes effect with its last store, as a restartable sequence does. A thread
-//! that dies earlier leaves the words unchanged.
+//! that dies earlier leaves the word, list or queue as it was.
 #![expect(unsafe_code, reason = "follows raw links")]
 
 use core::ptr;
@@ -33,8 +33,7 @@ pub(crate) fn fetch_add(word: &AtomicUsize, addend: usize) -> usize {
 }
 
 /// # Safety
-/// As for [`Links::push`](crate::Links::push), and no other thread accesses the list now. Also
-/// below.
+/// As for [`Links::push`](crate::Links::push), and no other thread accesses the list now.
 pub(crate) unsafe fn push(head: *mut *mut Link, node: *mut Link) {
     // SAFETY: valid, and accessed by this thread alone; also below.
     let first = unsafe { head.read() };

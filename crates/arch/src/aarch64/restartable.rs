@@ -68,9 +68,9 @@ unsafe impl Holder for NonNull<()> {
 }
 
 // A sequence NAME runs from its label to `.Lend_NAME`, the address after its committing store.
-// `sequence` opens it and refuses when another virtual processor than x3's, or none, is held;
-// `committed` closes it, records it in the table and returns. `x4` and `x5` are the scratch
-// registers of the check.
+// `kyocho_sequence` opens it and refuses when another virtual processor than x3's, or none, is
+// held; `kyocho_committed` closes it, records it in the table and returns. `x4` and `x5` are the
+// scratch registers of the check.
 global_asm!(
     ".macro kyocho_open name",
     ".balign 16",

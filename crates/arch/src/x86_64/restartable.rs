@@ -139,9 +139,9 @@ unsafe impl Holder for NonNull<()> {
 }
 
 // A sequence NAME runs from its label to `.Lend_NAME`, the address after its committing store.
-// `sequence` opens it and refuses when another virtual processor than r10's, or none, is held;
-// `committed` closes it, records it in the table and returns. `rax` is the scratch register of the
-// check.
+// `kyocho_sequence` opens it and refuses when another virtual processor than r10's, or none, is
+// held; `kyocho_committed` closes it, records it in the table and returns. `rax` is the scratch
+// register of the check.
 global_asm!(
     ".macro kyocho_sequence name",
     ".balign 16",

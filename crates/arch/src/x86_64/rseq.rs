@@ -9,9 +9,9 @@
 //!   abort:   go to entry             after the signature; the kernel jumps here
 //! ```
 //!
-//! **Invariant:** `start` is the address after the store to `rseq_cs`. A signal between the two
-//! would leave the descriptor of the handler's sequence behind, and this sequence could not be
-//! aborted.
+//! **Invariant:** `start` is the address after the store to `rseq_cs`. If an instruction lay
+//! between, a signal there could leave the descriptor of the handler's sequence behind, and this
+//! sequence could not be aborted.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 #[cfg(feature = "mutants")]

@@ -33,7 +33,7 @@ pub fn end_signal() -> Signal {
 /// An event that the launcher reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LauncherEvent {
-    /// This node has ended.
+    /// The node of this rank has ended.
     Ended(NodeId),
     /// The launcher has ended.
     Gone,

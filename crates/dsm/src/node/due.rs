@@ -94,7 +94,8 @@ impl Node {
         !self.manages(lock) || held()
     }
 
-    /// Whether these claims name the same locks for this node that it holds exclusively.
+    /// Whether the locks that these claims attribute to this node are those that it holds
+    /// exclusively.
     fn is_what_is_held(&self, held: &[(LockId, NodeId)]) -> bool {
         let said = held.iter().filter(|(_, node)| *node == self.me).map(|(lock, _)| *lock);
         let said: Vec<_> = said.collect();
@@ -107,7 +108,7 @@ impl Node {
         match self.layout.scheme {
             Scheme::LogAtManager => from == self.lock_manager(lock),
             Scheme::LogAtLastHolder => self.locks.get(&lock).is_none_or(|state| {
-                // This node manages the lock as well.
+                // If this node manages the lock as well, it knows what it has granted.
                 !self.manages(lock) || state.is_held_by(self.me) || !state.knows(self.me, thread)
             }),
         }

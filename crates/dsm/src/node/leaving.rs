@@ -64,8 +64,8 @@ impl Node {
         }
     }
 
-    /// The program comes to no more barriers, because a peer has left. All threads that wait for
-    /// it, on any node, must learn that.
+    /// The program comes to no more barriers, because a peer has left. All threads that wait at a
+    /// barrier, on any node, must learn that.
     pub(super) fn stranded(&mut self) {
         if let Some(peer) = self.needed(Subject::Barrier) {
             self.lose(Loss { peer, end: End::Left });

@@ -18,13 +18,13 @@ const FOLLOWED_MAX: u8 = 64;
 /// How the program uses a page of another manager.
 #[derive(Debug)]
 pub(super) struct PageUse {
-    /// The program has used the page since its copy arrived. It is assumed for a page in sight,
-    /// whose use is not noticed.
+    /// The program has used the page since its copy arrived. For a page in sight, whose use is not
+    /// noticed, this is assumed.
     seen: bool,
     /// The copy was requested at the last barrier that changed it, and hidden. If the program uses
     /// it, it uses the page repeatedly.
     proving: bool,
-    /// Barriers after which the page arrives unasked.
+    /// Number of barriers after which the page still arrives unasked.
     coming: u8,
     /// For how many barriers the page is requested the next time.
     next: u8,
@@ -44,7 +44,7 @@ struct Advance {
 }
 
 impl PageUse {
-    /// How the page is to arrive, if so many may still be requested.
+    /// How the page is to arrive, if at most `room` more pages may be requested.
     fn ahead(&mut self, room: usize) -> Option<Advance> {
         if self.coming > 0 {
             self.coming -= 1;

@@ -25,6 +25,10 @@ use crate::runtime::running::Running;
 use crate::runtime::statistics::Statistics;
 
 /// A node of an interpreted program. A node that is dropped without leaving counts as dead.
+///
+/// A call that needs a node which is dead or has left fails with [`Error::Protocol`]. While one
+/// thread crosses a barrier, so do the calls of all others
+/// ([`DsmError::CallOutstanding`](crate::DsmError::CallOutstanding)).
 #[derive(Debug)]
 pub struct CheckedNode {
     running: Arc<Running>,
@@ -199,7 +203,8 @@ impl CheckedNode {
     /// Moves a lock to another manager at the next barrier.
     ///
     /// # Errors
-    /// [`Error::Protocol`]: out of range.
+    /// [`Error::Protocol`]: the lock or the node is out of range, another call is outstanding, a
+    /// node is dead, or the lock's manager has left.
     pub fn move_lock(&self, thread: ThreadId, lock: LockId, to: NodeId) -> Result<(), Error> {
         self.call(thread, Call::Move(Move::Lock(lock, to))).map(drop)
     }
@@ -207,7 +212,8 @@ impl CheckedNode {
     /// Moves the pages of some elements to another manager at the next barrier.
     ///
     /// # Errors
-    /// [`Error::Protocol`]: there is no such node.
+    /// [`Error::Protocol`]: there is no such node, another call is outstanding, a node is dead, or
+    /// a manager of these pages has left.
     ///
     /// # Panics
     /// The range exceeds the array.

@@ -80,6 +80,7 @@ struct State {
     receiving: Option<ThreadId>,
     /// Number of calls, as the node counts them.
     calls: u64,
+    /// Number of peers that have left or are lost.
     left: usize,
     /// Requests wait for a lock that this node manages.
     hurries: bool,
@@ -87,7 +88,7 @@ struct State {
     sleeping: usize,
     meeting: Meeting,
     ended: bool,
-    /// An error of the host. The node's state is wrong since.
+    /// An error of the host, or `EPROTO` after a panic. The node's state is wrong since then.
     refused: Option<Errno>,
     statistics: Statistics,
 }
@@ -218,7 +219,8 @@ impl Core {
             }
         }
         if state.hurries != state.node.is_awaited() {
-            // Each receiving thread checks once more for messages before it stops.
+            // `hurry` requires that this node checks for messages afterwards. Each receiving thread
+            // does so before it stops.
             state.hurries = !state.hurries;
             self.transport.hurry(state.hurries);
         }
@@ -322,7 +324,7 @@ impl Core {
                 self.step(state, Event::PeerLeft(node));
             }
         }
-        // Threads that meet at a barrier, or leave, wait for no call.
+        // Threads that meet before a barrier, or that leave, sleep without a call.
         if state.left > 0 || state.node.lost(Subject::Barrier).is_some() {
             self.wake(state);
         }

@@ -38,7 +38,8 @@ pub enum Error {
         /// The address in the shared space that was asked for.
         address: u64,
     },
-    /// The host refused memory, a thread, or a change of protection.
+    /// The host refused memory, a thread, or a change of protection. Also `PROTO` if the node has
+    /// panicked, and `PERM` if this process is a copy of the node, made by `fork`.
     Host(Errno),
 }
 

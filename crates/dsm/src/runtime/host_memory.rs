@@ -15,7 +15,7 @@ fn part(available: usize, nodes: usize) -> usize {
 }
 
 /// Memory that this process may use, according to files that `read` returns; if they tell nothing,
-/// the size of the address space.
+/// 2^46 bytes.
 fn available(read: impl Fn(&Path) -> Option<String>) -> usize {
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let limits = groups.lines().flat_map(|line| limits_of(line, &read));

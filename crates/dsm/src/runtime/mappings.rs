@@ -1,7 +1,7 @@
 //! Regions as programs use them, and their addresses in this process.
 //!
 //! All nodes create the same regions in the same order. So the number of a region and its pages are
-//! the same everywhere. Its address in a process differs between nodes.
+//! the same everywhere. Its address in a process may differ between nodes.
 
 use core::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,7 @@ pub struct RegionSettings {
     /// Its address in the shared space of 2^64 bytes, a multiple of the page size. `None`: the
     /// first free range.
     pub address: Option<u64>,
-    /// Its address in this process, a multiple of the page size. `None`: any free range, a
+    /// Its address in this process, a multiple of the page size. `None`: any free range, perhaps a
     /// different one on each node.
     pub here: Option<usize>,
 }

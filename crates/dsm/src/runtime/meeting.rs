@@ -102,8 +102,8 @@ impl Meeting {
         self.came = Some(came);
     }
 
-    /// The result of a round, if it is over. The next one is over only after all threads have taken
-    /// it.
+    /// The result of a round, if the round is over. The next round ends only after all threads have
+    /// taken this result.
     pub(super) fn came_of(&self, round: u64) -> Option<CallResult> {
         self.came.filter(|_| self.round > round)
     }

@@ -201,7 +201,7 @@ impl NodeThread<'_> {
     ///
     /// # Errors
     /// Those of [`super::Dsm::region`]. If the threads of a node ask for different things, all
-    /// nodes get an error that names it.
+    /// nodes get an error that names that node.
     pub fn region(&mut self, settings: RegionSettings) -> Result<Region, Error> {
         self.membership.running.region_together(self.membership.thread, settings)
     }
@@ -218,10 +218,10 @@ impl NodeThread<'_> {
         self.membership.running.array(region, length)
     }
 
-    /// Fetches a page. Accesses to it do not wait until the next barrier.
+    /// Fetches a page. From now until the next barrier, accesses to it do not wait.
     ///
     /// # Errors
-    /// [`Error::Protocol`]: a node is dead.
+    /// As for [`super::Dsm::fetch`].
     pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
         self.membership.running.core.fetch(self.membership.thread, page)??;
         Ok(())

@@ -133,8 +133,8 @@ impl Running {
         length: usize,
         placement: Placement,
     ) -> Result<SharedArray<T>, Error> {
-        // All nodes refuse it, and before anything is allocated: only node 0 places pages, and the
-        // others would wait for it.
+        // All nodes check the placement, and before anything is allocated. Only node 0 places the
+        // pages; if it alone refused, the others would wait for it.
         self.check(placement)?;
         let _giving = self.give();
         let array = self.mappings.array(self.first(), length)?;

@@ -42,7 +42,8 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// Carries bytes to and from peers, which are named by index. Only [`Medium::wait`] blocks.
 pub(super) trait Medium: fmt::Debug + Send + Sync {
-    /// Sends as many bytes as the medium accepts now. Without urgency it accepts all of them.
+    /// Sends as many bytes as the medium accepts now. The urgency only tells when the peer has to
+    /// be woken for them.
     ///
     /// # Errors
     /// `WouldBlock`: none are accepted now. Others: the peer is gone.

@@ -7,8 +7,10 @@
 //!       ── Proof: HMAC-SHA256(secret, 1, both hellos) ──>
 //!      <── Proof: HMAC-SHA256(secret, 2, both hellos) ──
 //!
-//!   After the hellos each refuses a wrong version, count, layout or rank. After a proof it refuses
-//!   a peer that does not know the secret.
+//!   After the hellos the lower rank refuses a wrong version, the higher rank a wrong rank. After
+//!   the first proof the lower rank refuses a peer that does not know the secret, then a wrong
+//!   count, layout or rank. After the second proof the higher rank refuses a peer that does not
+//!   know the secret.
 //! ```
 //!
 //! Both hellos contain a random number, so no proof can be replayed. The secret itself is never
@@ -35,7 +37,8 @@ use crate::wire::VERSION;
 use messages::{HandshakeMessage, Hello, both, read_until, write};
 
 const MAGIC: [u8; 6] = *b"KYODSM";
-/// Time limit for the whole handshake with a peer.
+/// Time limit of the accepting side for the whole handshake with a peer, and of the connecting side
+/// for sending a message.
 const EXCHANGE: Duration = Duration::from_secs(5);
 /// Longest wait of a joining node between two launch checks.
 const SLICE: Duration = Duration::from_millis(250);
@@ -151,7 +154,7 @@ pub enum JoinError {
     Rank(NodeId),
     /// There are two nodes with this rank.
     DuplicateRank(NodeId),
-    /// No process listens at its address.
+    /// It cannot be reached at its address: no process listens, or what listens is no node.
     Unreachable(NodeId, SocketAddr, io::Error),
     /// Nodes of these ranks did not join in time; and why the last stranger was rejected.
     Missing(Vec<NodeId>, Option<Refusal>),

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Frames, credit and heartbeats are those of TCP. MPI does not notify of arrivals. A calling
-//! thread polls all the time, as it has nothing else to do; the service thread polls at intervals,
-//! and not while another thread does. MPI has no connections either. The death of a peer shows as
-//! silence, or `mpirun` ends the job first, as it does by default.
+//! thread polls without a pause at first ([`LOOK_HARD`]), then with short pauses. The service
+//! thread polls at intervals, and not while a calling thread waits. MPI has no connections either.
+//! The death of a peer shows as silence, or `mpirun` ends the job first, as it does by default.
 
 mod port;
 
@@ -80,8 +80,9 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// Joins the job; a process that was started without `mpirun` is a job of one. Call once per
-    /// process, on the thread that leaves. Blocks until all have joined, for at most `join_within`.
+    /// Joins the job; a process that was started without `mpirun` is a job of one. Blocks until all
+    /// have joined, for at most `join_within`. Call once per process, on the thread that will
+    /// leave: MPI must be finalised by the thread that initialised it.
     ///
     /// # Errors
     /// [`JoinError::Mpi`], [`JoinError::Size`]; [`JoinError::Missing`], [`JoinError::Version`] or
@@ -152,7 +153,7 @@ impl Mpi {
         self.settings.deadline / 8
     }
 
-    /// Whether it is time to poll: another thread may do so.
+    /// Whether this thread has to poll. The service thread need not while a calling thread waits.
     fn is_mine(&self, waiter: Waiter) -> bool {
         waiter == Waiter::Caller || !self.caller_waits.load(Ordering::Acquire)
     }

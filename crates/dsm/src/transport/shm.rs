@@ -2,7 +2,7 @@
 //! on which its threads sleep.
 //!
 //! ```text
-//!   memory (memfd): [ node 0: looking, asleep, rung, core | node 1 .. | rings 0 to 0, 0 to 1 .. ]
+//!   memory (memfd): [ node 0: looking, rung, core, waiting | node 1 .. | rings 0 to 0, 0 to 1 .. ]
 //!   ring:           [ tail: bytes put in | head: bytes taken, stuck | 64 KiB ]
 //!
 //!   write: bytes, tail ── does no thread poll there? ──> ring its bell
@@ -185,8 +185,8 @@ impl Rings {
         found
     }
 
-    /// Makes a peer look at what was put in, behind a fence: at once, or later if a thread of this
-    /// node polls until then.
+    /// Makes a peer look at what was put in: at once, or later if a thread of this node polls until
+    /// then. Call it after a fence.
     fn notify(&self, place: usize) {
         let peer = &self.peers[place];
         if self.shared.looks(peer.node) {
@@ -205,7 +205,7 @@ impl Rings {
         }
     }
 
-    /// Rings the bells of peers that have not taken everything yet.
+    /// Rings the delayed bells of peers that have not taken everything yet.
     fn ring_bells(&self) {
         self.bells_in.store(0, Ordering::SeqCst);
         for (place, peer) in self.peers.iter().enumerate() {
@@ -228,7 +228,8 @@ impl Rings {
         }
     }
 
-    /// Whether another node's program is on this core, as far as is known, and stays there.
+    /// Whether this thread shares its core with another node's program, as far as is known. If this
+    /// node has the higher rank, the thread first tries to move to another core.
     fn shares_core(&self) -> bool {
         let here = self.note_core();
         let beside = |peer: &&RingPeer| self.shared.core(peer.node).load(Ordering::Relaxed) == here;
@@ -281,7 +282,8 @@ impl Rings {
         false
     }
 
-    /// A calling thread stops polling. It rings delayed bells, and the caller polls once more.
+    /// A calling thread stops polling. This rings delayed bells; the thread must poll once more
+    /// afterwards.
     fn stop_looking(&self) {
         self.shared.looking(self.me).fetch_sub(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);

@@ -13,7 +13,7 @@
 const LOST_MAX: usize = 256;
 /// Cost of a write that is a trap, in questions.
 const TRAP: usize = 2;
-/// A question about so many pages costs as much as another question.
+/// Number of pages whose check adds the cost of one question to a question.
 const PAGES: usize = 256;
 
 /// What the current way has lost against the other one.

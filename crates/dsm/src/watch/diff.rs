@@ -65,7 +65,7 @@ impl<'a> Pages<'a> {
     /// Writes the contents of a page.
     ///
     /// # Panics
-    /// They exceed the page and the memory.
+    /// They end beyond the memory.
     pub fn put(self, page: PageId, contents: &[u32]) {
         self.views.write(self.place(page) * PAGE_BYTES, contents);
     }

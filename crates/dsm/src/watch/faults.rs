@@ -6,10 +6,10 @@
 //!                                            └─> what the signal did before
 //! ```
 //!
-//! The signal is synchronous: it only interrupts an access to watched memory. So the handler may do
-//! what code with such accesses may do, for example allocate: an allocator does not access watched
-//! memory. A thread must not hold locks that the handler takes when it accesses watched memory. The
-//! runtime's own code uses the other view.
+//! The handler serves only faults of accesses to watched memory, which are synchronous. It forwards
+//! all others. So it may do what code with such accesses may do, for example allocate. A thread
+//! that accesses watched memory must not hold a lock that the handler takes. The runtime accesses
+//! these pages through a second mapping that is never protected.
 #![expect(unsafe_code, reason = "handles signals")]
 
 use core::ffi::c_void;
@@ -81,7 +81,8 @@ impl Guarded {
     /// Handles faults in `[base, base + bytes)`.
     ///
     /// # Errors
-    /// `NOMEM`: there are four times [`REGIONS_MAX`] memories already. The host refuses handlers.
+    /// `NOMEM`: there are four times [`REGIONS_MAX`] memories already. Those of the host, if it
+    /// refuses a signal handler.
     pub fn new(base: usize, bytes: usize, answerer: Arc<dyn Faulting>) -> Result<Self, Errno> {
         let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         if before.is_none() {

@@ -1,7 +1,7 @@
 //! Rights by `mprotect`; a forbidden access is a `SIGSEGV`.
 //!
 //! **Limit:** neighbouring pages with different rights are separate mappings, of which the host
-//! permits 65,530.
+//! permits 65,530 by default.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ impl Detector for Protect {
         Ok(Box::new(Self { views }))
     }
 
-    /// Rights by `mprotect` survive reclaim, so they are set once more in any case.
+    /// Rights by `mprotect` survive reclaim, and setting them once more does no harm. So the page
+    /// table is not read.
     fn entry(&self, page: usize, _access: Access) -> Result<Entry, Errno> {
         Ok(Entry::Absent(Reclaimed { page, written: false }))
     }

@@ -62,8 +62,8 @@ impl Connection {
         });
         watch_server(&liveness, &frames, credits)?;
         start_thread(move || {
-            // A server sends nothing after the handshake. This returns at its end, or breaks the
-            // protocol.
+            // A server sends nothing after the handshake. So this returns when the server ends, or
+            // when it breaks the protocol.
             let _end = Message::receive(liveness.socket());
             liveness.close();
         })?;

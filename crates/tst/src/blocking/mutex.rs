@@ -48,8 +48,8 @@ impl<M: Everywhere> RawMutex<M> {
 }
 
 impl<M: TestAndSet> RawMutex<M> {
-    /// A free lock for the threads of one place, over the mechanism of that place. Every method
-    /// panics in a thread that the mechanism refuses.
+    /// A free lock for the threads of one virtual processor or CPU, over its mechanism. Every
+    /// method panics in a thread that the mechanism refuses.
     ///
     /// # Safety
     /// As for [`Semaphore::confined`].
@@ -95,7 +95,7 @@ impl<M: TestAndSet> RawMutex<M> {
     }
 
     /// Spins a little while no thread sleeps on the lock. A sleeper was first, so it ends the
-    /// spinning.
+    /// spinning. Returns whether it took the lock.
     #[cold]
     fn look(&self) -> bool {
         for _ in 0..LOOKS_MAX {

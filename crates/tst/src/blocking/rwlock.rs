@@ -122,7 +122,8 @@ impl<M: Everywhere> RawRwLock<M> {
         Self(Word::new(mechanism, 0))
     }
 
-    /// Enters as a reader if no writer is inside or waits. Returns whether it did.
+    /// Enters as a reader if no thread is inside, or if only readers are inside and no writer
+    /// waits. Returns whether it did.
     #[inline]
     #[must_use]
     pub fn try_read(&self) -> bool {
@@ -158,8 +159,8 @@ impl<M: Everywhere> RawRwLock<M> {
         if state & INSIDE == 0 {
             return false;
         }
-        // No other thread changes this: a writer is alone inside, and each reader removes itself
-        // only.
+        // No other thread changes whether a writer is inside: a writer is alone, and each reader
+        // removes itself only.
         let leaving = if state & WRITER == 0 { 1 } else { WRITER };
         let before = self.0.add(leaving.wrapping_neg());
         if before & INSIDE == leaving && before > LOWER {

@@ -69,7 +69,8 @@ impl<M: Everywhere> Semaphore<M> {
 }
 
 impl<M: TestAndSet> Semaphore<M> {
-    /// A semaphore with `value` for the threads of one place, over the mechanism of that place.
+    /// A semaphore with `value` for the threads of one virtual processor or CPU, over its
+    /// mechanism.
     ///
     /// # Panics
     /// `value` exceeds [`VALUE_MAX`]. Every method panics in a thread that the mechanism refuses.

@@ -27,8 +27,8 @@ pub(crate) fn sequences() -> &'static [Sequence] {
     unsafe { super::rows(table) }
 }
 
-// `watch` tells the kernel of the sequence, `.Lmutant_post_NAME` is where a mutant claims to have
-// committed.
+// `kyocho_rseq_watch` tells the kernel of the sequence. `.Lmutant_post_NAME` is where a mutant
+// claims to have committed.
 global_asm!(
     ".macro kyocho_rseq_mutant name",
     ".balign 16",

@@ -27,7 +27,7 @@ pub(in crate::runtime) enum Limit<'a> {
 }
 
 impl Limit<'_> {
-    /// Time to wait before this is called again; zero if the thread gives up.
+    /// Time to wait before this is called again; zero if the thread gives up; `None` without limit.
     fn left(self, began: Instant) -> Option<Duration> {
         match self {
             Self::None => None,

@@ -80,7 +80,7 @@ impl ComparedPages {
         self.pages.iter().any(|(other, _)| *other == page)
     }
 
-    /// The program's rights to a page change: it is no longer one of them.
+    /// Removes a page, because the program's rights to it change.
     pub(super) fn remove(&mut self, page: PageId) {
         self.pages.retain(|(other, _)| *other != page);
     }

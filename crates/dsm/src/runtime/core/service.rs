@@ -15,7 +15,7 @@ use crate::launch::{Launcher, LauncherEvent};
 use crate::runtime::last_words;
 use crate::transport::Waiter;
 
-/// Interval between two looks at the launcher's pipe.
+/// Shortest interval between two checks of the launcher's pipe.
 const LOOK_AT_LAUNCHER_EVERY: Duration = Duration::from_millis(200);
 
 /// What a node has to do with other processes than nodes.

@@ -48,8 +48,8 @@ impl Core {
         state.watch.open(&new)
     }
 
-    /// Pages that were written, and pages to compare in any case. They are watched anew before they
-    /// are read. So what is read is at least as new as what the next call does not report.
+    /// Pages that were written, and pages to compare in any case. The written pages are watched
+    /// anew before they are read. So each write is either read now or reported by the next call.
     fn written(state: &mut State) -> Result<(Vec<PageId>, Vec<PageId>), Errno> {
         let (compared, idle) = state.compared.begin();
         state.watch.show(&idle)?;

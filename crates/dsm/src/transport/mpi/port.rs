@@ -62,7 +62,7 @@ impl fmt::Debug for Port {
 
 // SAFETY: what keeps a port on its thread by itself is handles of MPI, which belong to the process,
 // and buffers that no other code knows. MPI was initialised for calls by any thread, one at a time
-// (`begin` accepts nothing less), and each call here is made through `&mut self`.
+// (`begin` accepts nothing less). A port is not `Sync`, so one thread at a time calls its methods.
 unsafe impl Send for Port {}
 
 impl Port {

@@ -17,7 +17,7 @@ pub const SHM_NODES_MAX: u16 = 64;
 
 /// Bytes of a ring: a power of two, larger than a message with a page.
 pub(super) const RING_BYTES: u32 = 1 << 16;
-/// Bytes of the words of a ring or a node: separate cache lines.
+/// Bytes of a cache line. The words of a node lie in one; tail and head of a ring in one each.
 const LINE_BYTES: usize = 64;
 const NODE_BYTES: usize = LINE_BYTES;
 const HEAD_BYTES: usize = 2 * LINE_BYTES;
@@ -118,7 +118,7 @@ impl Shared {
         self.looking(node).load(Ordering::SeqCst) > 0
     }
 
-    /// Makes a thread of a node poll its rings, behind a fence.
+    /// Makes a thread of a node poll its rings. Call it after a fence.
     pub(super) fn call(&self, node: NodeId) {
         if !self.looks(node) && self.rung(node).swap(1, Ordering::SeqCst) == 0 {
             // Its counter is full, or it has ended: no thread needs to be woken.
