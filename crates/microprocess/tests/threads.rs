@@ -5,13 +5,13 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
-use std::panic::resume_unwind;
+use std::panic::{catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use kyocho_microprocess::{
     Builder, Deadline, Detection, Kind, Microprocess, Priority, Runtime, Stackless, Step, park,
-    park_timeout, run, sleep, spawn, statistics, yield_now,
+    park_timeout, run, sleep, spawn, spawn_future, statistics, yield_now,
 };
 
 #[path = "threads/futures.rs"]
@@ -130,7 +130,7 @@ fn panic_ends_only_its_microprocess() {
 
 #[test]
 fn a_panic_of_main_reaches_the_caller() {
-    let outcome = std::panic::catch_unwind(|| on_one(|| resume_unwind(Box::new("of main"))));
+    let outcome = catch_unwind(|| on_one(|| resume_unwind(Box::new("of main"))));
     assert_eq!(outcome.unwrap_err().downcast_ref::<&str>(), Some(&"of main"));
 }
 
@@ -280,6 +280,22 @@ fn stackless_machines_share_the_queues() {
         }
     });
     assert_eq!(total.load(Ordering::Relaxed), 3000);
+}
+
+#[test]
+fn a_kernel_thread_outside_of_runtimes_makes_no_microprocess() {
+    struct Ends;
+    impl Stackless for Ends {
+        fn step(&mut self) -> Step {
+            Step::Done
+        }
+    }
+    let stackless = || Builder::new().spawn_stackless(Box::new(Ends)).is_ok();
+    assert!(catch_unwind(stackless).is_err());
+    assert!(catch_unwind(|| spawn_future(async {}).is_ok()).is_err());
+    assert!(catch_unwind(|| Builder::new().spawn(|| ()).is_ok()).is_err());
+    // The panics have left no events masked, and runs still work.
+    on_one(|| assert_eq!(spawn(|| 7).join().unwrap(), 7));
 }
 
 #[test]

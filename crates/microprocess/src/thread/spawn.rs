@@ -87,7 +87,7 @@ where
         drop(body);
         return failed;
     };
-    let level = level_for(priority, Some(spawner));
+    let level = level_for(priority, spawner);
     let id = vp.new_id();
     // SAFETY: the slot was free.
     let context = unsafe { furnish::<F, T>(record, body) };

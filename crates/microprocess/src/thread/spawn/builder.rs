@@ -153,10 +153,10 @@ impl Builder {
         let name = self.name.as_deref().map(Name::new);
         let section = mask();
         let vp = section.masked();
+        let spawner = vp.running();
         if !self.placement.is_possible(&vp) {
             return no_such_processor(section, self.placement.pin);
         }
-        let spawner = vp.current.get();
         let Some(record) = vp.take_slot(slot::STACKLESS) else { return no_memory(section) };
         let level = level_for(self.priority, spawner);
         record.renew(vp.vp(), vp.new_id(), level, Context::NULL);
@@ -206,12 +206,8 @@ pub(super) fn start(vp: Masked<'_>, record: &'static Record, placement: Placemen
     vp.contend(record);
 }
 
-pub(super) fn level_for(priority: Option<Priority>, spawner: Option<&'static Record>) -> u8 {
-    match (priority, spawner) {
-        (Some(priority), _) => priority.level(),
-        (None, Some(spawner)) => spawner.asked_level(),
-        (None, None) => Priority::NORMAL.level(),
-    }
+pub(super) fn level_for(priority: Option<Priority>, spawner: &'static Record) -> u8 {
+    priority.map_or_else(|| spawner.asked_level(), Priority::level)
 }
 
 #[cold]
