@@ -270,7 +270,7 @@ impl State {
     }
 
     /// Processes everything that has arrived.
-    fn receive(&mut self) {
+    fn receive_all(&mut self) {
         while let Some((from, kind, bytes)) = self.port.receive() {
             match kind {
                 Some(Kind::Stream) => self.receive(from, &bytes),
@@ -346,7 +346,7 @@ impl Transport for Mpi {
 
     fn take(&self) -> Vec<Arrival> {
         let mut state = self.lock();
-        state.receive();
+        state.receive_all();
         let now = Instant::now();
         if now >= state.look_next {
             state.look_next = now + self.look_every();
@@ -392,7 +392,7 @@ impl Transport for Mpi {
         // other.
         let until = Instant::now() + LINGER;
         while !state.port.settle() && Instant::now() < until {
-            state.receive();
+            state.receive_all();
             thread::yield_now();
         }
         let together = state.left && state.all_left();
