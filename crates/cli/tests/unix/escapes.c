@@ -384,10 +384,15 @@ static void killed_openers(const char *path) {
     puts("killed");
     fflush(stdout);
     MUST(read(0, &byte, 1) == 1);
+    /* Each of them counts as a reader until the server has given up its call. */
+    int writer;
+    while ((writer = open(path, O_WRONLY | O_NONBLOCK)) >= 0) close(writer);
+    MUST(errno == ENXIO);
     /* Then a client opens a pipe whose other end is opened. */
     pid_t reader = fork();
     if (reader == 0) _exit(read(open(path, O_RDONLY), &byte, 1) != 1 || byte != 'w');
-    int status, writer = open(path, O_WRONLY);
+    int status;
+    writer = open(path, O_WRONLY);
     MUST(writer >= 0 && write(writer, "w", 1) == 1 && waitpid(reader, &status, 0) == reader && status == 0);
 }
 
