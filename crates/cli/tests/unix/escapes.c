@@ -387,7 +387,8 @@ static void killed_openers(const char *path) {
     /* Each of them counts as a reader until the server has given up its call. */
     int writer;
     while ((writer = open(path, O_WRONLY | O_NONBLOCK)) >= 0) close(writer);
-    MUST(errno == ENXIO);
+    int refusal = errno;
+    MUST(refusal == ENXIO);
     /* Then a client opens a pipe whose other end is opened. */
     pid_t reader = fork();
     if (reader == 0) _exit(read(open(path, O_RDONLY), &byte, 1) != 1 || byte != 'w');
