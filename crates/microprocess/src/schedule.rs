@@ -1,13 +1,12 @@
 //! Scheduling points: masking events, giving up the virtual processor, and getting it back.
 //!
 //! ```text
-//!   mask ──► [ use queues, records, objects ] ──► switch_away ──► … ──► unmask ──► attention? ──► attend
+//!   mask ──► [ queues, records, objects ] ──► switch_away ─► … ─► unmask ─► attention? ─► attend
 //! ```
 //!
-//! A switch from one stackful microprocess to the next is one switch of stacks, at user level. What
-//! needs more is done by the *base*, the dispatching loop on the kernel thread's own stack: a
-//! stackless step, a microprocess that is bound to a kernel thread, idling. See
-//! [`dispatch`](crate::thread::dispatch).
+//! A switch from one stackful microprocess to the next is one switch of stacks, at user level. The
+//! loop on the kernel thread's own stack, the *base*, does the rest: stackless steps, idling,
+//! microprocesses that are bound to a kernel thread ([`dispatch`](crate::thread::dispatch)).
 //!
 //! **Invariant:** a microprocess is suspended and resumed with events masked.
 #![expect(unsafe_code, reason = "switches stacks")]
