@@ -73,8 +73,11 @@ impl Launcher {
         self.first
     }
 
-    /// The next event. Never waits.
+    /// The next event, also after [`first_event`](Self::first_event) has shown it. Never waits.
     pub(crate) fn next_event(&mut self) -> Option<LauncherEvent> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
         loop {
             if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.text.drain(..=end).collect();
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_event_is_not_replaced_by_a_later_one() {
+    fn the_first_event_is_neither_replaced_by_a_later_one_nor_lost() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut launcher = Launcher::new(reader.into());
         assert_eq!(launcher.first_event(), None);
@@ -157,5 +160,8 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(launcher.first_event(), Some(LauncherEvent::Ended(NodeId(2))));
         }
+        // A node that has joined is told of both.
+        let rest = [launcher.next_event(), launcher.next_event()];
+        assert_eq!(rest, [2, 0].map(|node| Some(LauncherEvent::Ended(NodeId(node)))));
     }
 }
