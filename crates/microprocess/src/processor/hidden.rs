@@ -1,74 +1,101 @@
-//! Detects restartable sequences that are hidden below a signal handler of the program.
+//! Rewinds restartable sequences that are hidden below a signal handler of the program.
 //!
 //! A profiler's signal handler interrupts a sequence. While the handler runs, the thread is
 //! preempted or sleeps in the kernel. The program counter is then in the handler, but the sequence
-//! continues in the middle when the handler returns. So the virtual processor must not change hands
-//! meanwhile. A preemption is postponed to the next one; a sleeper keeps its virtual processor.
+//! would continue in the middle when the handler returns. Meanwhile the virtual processor may have
+//! changed hands. So the program counter that the kernel has saved is moved back to the start of
+//! the sequence, which then checks again whether its thread holds the virtual processor.
 //!
 //! ```text
-//!   high   ├ frames of the program                     the kernel has saved the interrupted program counter
-//!          ├ frame of the sequence                     on the stack where the handler runs
-//!          ├ saved registers: pc in the sequence ◄──   one of these words
+//!   high   ├ frames of the program
+//!          ├ frame of the sequence
+//!          ├ registers that the kernel saved: stack pointer, program counter ◄── rewound, flags
 //!          ├ frames of the handler
 //!   low    └ stack pointer
 //! ```
-//! Whatever the handler's flags (`SA_NODEFER`, `SA_ONSTACK`, any restorer), the saved program
-//! counter is a word on the stack, above the stack pointer. So each such word is checked. A word
-//! that equals an address in a sequence by chance only delays a preemption. Sequences make no
-//! calls, so no return address is such a word.
+//! Whatever the handler's flags (`SA_NODEFER`, `SA_ONSTACK`, any restorer), the saved registers lie
+//! on the stack, above the stack pointer, in one order. So each place of the stack is examined: a
+//! program counter in a sequence, followed by [what the kernel saves with
+//! it](kyocho_arch::follows_saved_pc).
+//!
+//! Registers that were saved earlier may still lie in a part of a live frame that nothing has
+//! written since. They are rewound as well, which has no effect. A number that merely equals an
+//! address in a sequence is left alone: a handler that has ended may have left one behind.
 //!
 //! A sequence on a stack that belongs neither to the microprocess nor to the kernel thread is not
 //! detected.
-#![expect(unsafe_code, reason = "reads the words of a stack whose thread stands still")]
+#![expect(unsafe_code, reason = "reads and writes words of a stack whose thread stands still")]
 
 use core::ops::Range;
 
-use kyocho_arch::restartable;
+use kyocho_arch::{follows_saved_pc, restartable};
 
 use crate::processor::kernel_thread::KernelThread;
 use crate::processor::record::Record;
 
-/// Whether the microprocess of `record` would continue in the middle of a sequence when it returns
-/// from its signal handlers. `thread` carries the microprocess and executes no user code now; its
-/// user stack pointer is `sp`.
+/// Rewinds the sequences in whose middle the microprocess of `record` would continue when it
+/// returns from its signal handlers; returns whether there was one. `thread` carries the
+/// microprocess and executes no user code now; its user stack pointer is `sp`.
 ///
-/// Call in a signal handler for the calling thread, or for a sleeping thread with a claim pending.
-pub(crate) fn continues_in_a_sequence(thread: &KernelThread, record: &Record, sp: usize) -> bool {
+/// Call in a signal handler for the calling thread, or for a thread that was seen asleep with a
+/// claim pending. Such a thread may wake up at any time. So if this returns true, the caller must
+/// see it asleep again, and call this again.
+pub(crate) fn rewind(thread: &KernelThread, record: &Record, sp: usize) -> bool {
     let Some(stacks) = thread.stacks() else { return false };
     let stack = record.stack().unwrap_or_else(|| stacks.base_range());
     let handlers = stacks.handlers_range();
+    let mut found = false;
     let from = if handlers.contains(&sp) {
-        if contains_sequence_address(sp..handlers.end) {
-            return true;
-        }
+        found |= rewind_saved(sp..handlers.end);
         // One of the words that point into the stack is the stack pointer saved when the first
         // handler began.
-        match words(sp..handlers.end).filter(|word| stack.contains(word)).min() {
+        match words(sp..handlers.end).map(read).filter(|word| stack.contains(word)).min() {
             Some(lowest) => lowest,
-            None => return false,
+            None => return found,
         }
     } else {
         sp
     };
-    stack.contains(&from) && contains_sequence_address(from..stack.end)
+    if stack.contains(&from) {
+        found |= rewind_saved(from..stack.end);
+    }
+    found
 }
 
-/// Whether one of the words is an address in the middle of a sequence. Makes two comparisons for
-/// most words.
-fn contains_sequence_address(range: Range<usize>) -> bool {
+/// Rewinds the saved program counters in this part of a stack that lie in the middle of a sequence;
+/// returns whether there was one. Makes two comparisons for most words.
+fn rewind_saved(stack: Range<usize>) -> bool {
     let extent = restartable::extent();
-    words(range).filter(|word| extent.contains(word)).any(restartable::is_in_the_middle)
+    let mut found = false;
+    for address in words(stack.start..stack.end.saturating_sub(2 * size_of::<usize>())) {
+        let word = read(address);
+        if !extent.contains(&word) || !restartable::is_in_the_middle(word) {
+            continue;
+        }
+        let next = [1, 2].map(|places| read(address + places * size_of::<usize>()));
+        let Some(start) = restartable::rewind(word).filter(|_| follows_saved_pc(next)) else {
+            continue;
+        };
+        // SAFETY: as in `read`. The word is a program counter that the kernel has saved, or a copy
+        // of one. A sequence continues at its start as well as at any of its instructions.
+        unsafe { core::ptr::with_exposed_provenance_mut::<usize>(address).write_volatile(start) };
+        found = true;
+    }
+    found
 }
 
-/// The aligned words in a range of addresses, in ascending order.
+/// The addresses of the aligned words in a range of addresses, in ascending order.
 fn words(range: Range<usize>) -> impl Iterator<Item = usize> {
     let first = range.start.next_multiple_of(size_of::<usize>());
-    (first..range.end).step_by(size_of::<usize>()).map(|address| {
-        let word = core::ptr::with_exposed_provenance::<usize>(address);
-        // SAFETY: an aligned word of a stack, which is never unmapped. The thread that uses the
-        // stack stands still. Any bits are a valid number.
-        unsafe { word.read_volatile() }
-    })
+    (first..range.end).step_by(size_of::<usize>())
+}
+
+/// The word of a stack at `address`, which is aligned.
+fn read(address: usize) -> usize {
+    let word = core::ptr::with_exposed_provenance::<usize>(address);
+    // SAFETY: an aligned word of a stack, which is never unmapped. The thread that uses the stack
+    // stands still, or the word is read again later. Any bits are a valid number.
+    unsafe { word.read_volatile() }
 }
 
 #[cfg(target_arch = "x86_64")]

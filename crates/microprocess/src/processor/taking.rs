@@ -121,6 +121,24 @@ pub(crate) fn sleeps(holder: &KernelThread) -> Option<Asleep> {
     holder.asleep().filter(|asleep| !restartable::contains(asleep.pc))
 }
 
+/// Where `holder` sleeps, with no restartable sequence to continue in the middle of. Call with a
+/// claim pending.
+///
+/// The holder may wake up while a sequence is [rewound](hidden::rewind), and continue in its middle.
+/// So the holder must be seen asleep once more, with nothing left to rewind. Sequences that it
+/// begins meanwhile are refused.
+fn asleep_outside_sequences(vp: &Vp, holder: &KernelThread) -> Option<Asleep> {
+    const LOOKS_MAX: u32 = 4;
+    let running = vp.current.get()?;
+    for _ in 0..LOOKS_MAX {
+        let asleep = sleeps(holder)?;
+        if !hidden::rewind(holder, running, asleep.sp) {
+            return Some(asleep);
+        }
+    }
+    None
+}
+
 /// Takes `vp` from its holder, if the holder sleeps. The caller then gives it to another thread.
 fn take(vp: &'static Vp) -> Option<()> {
     #[cfg(test)]
@@ -129,10 +147,7 @@ fn take(vp: &'static Vp) -> Option<()> {
     if vp.rests() {
         return None;
     }
-    let seen = holder.take(vp, || {
-        let running = vp.current.get()?;
-        sleeps(holder).filter(|at| !hidden::continues_in_a_sequence(holder, running, at.sp))
-    })?;
+    let seen = holder.take(vp, || asleep_outside_sequences(vp, holder))?;
     let record = vp.current.take().expect("a holder with events unmasked runs a microprocess");
     record.state.set(State::Blocked);
     record.bound.set(Some(holder));

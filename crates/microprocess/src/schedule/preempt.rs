@@ -110,17 +110,17 @@ pub(crate) unsafe fn rewind(context: *mut c_void) -> usize {
 
 /// The upcall, on the interrupted thread: serves `attention` until no bit is set.
 ///
-/// Does nothing if a signal handler of the program has interrupted a restartable sequence, or if a
-/// lock of the C library may be held. The monitor then interrupts again.
+/// Does nothing if a lock of the C library may be held. The monitor then interrupts again.
 fn upcall(thread: &'static KernelThread, at: Interrupted) {
     loop {
         thread.mask();
         let held = thread.held_settled();
         let running = held.and_then(|vp| vp.current.get());
-        if running.is_some_and(|me| hidden::continues_in_a_sequence(thread, me, at.sp))
-            || c_library::postpones(thread, at.pc)
-        {
+        if c_library::postpones(thread, at.pc) {
             return thread.unmask();
+        }
+        if let Some(me) = running {
+            hidden::rewind(thread, me, at.sp);
         }
         let Some(vp) = held.or_else(|| come_back(thread)) else {
             return thread.unmask();

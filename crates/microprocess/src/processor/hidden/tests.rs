@@ -10,6 +10,8 @@ use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use kyocho_sys::signal::{self, HandlerOptions, Info, Signal};
 use kyocho_sys::task::ThreadId;
 
+use std::io::{Read, Write};
+
 use crate::processor::vp::{Vp, attention};
 use crate::runtime::control::tests::watchdog::under_watchdog;
 use crate::schedule::mask;
@@ -139,4 +141,27 @@ fn interrupt_each(interruption: fn()) {
 fn preemption_in_a_handler_above_a_sequence_loses_nothing() {
     under_watchdog("hidden_preempted", || interrupt_everywhere(Detection::Off, preempt));
     under_watchdog("hidden_asleep", || interrupt_everywhere(Detection::Monitor, sleep));
+}
+
+/// A handler that has ended leaves such words in the stack, and a later frame may cover them without
+/// writing them.
+#[test]
+fn a_word_that_equals_an_address_in_a_sequence_keeps_no_processor() {
+    under_watchdog("hidden_stale", || {
+        let runtime =
+            Runtime::builder().virtual_processors(1).detection(Detection::Monitor).build();
+        runtime.run(sleep_above_a_stale_word).unwrap();
+    });
+}
+
+/// Sleeps until another microprocess wakes it, which needs the virtual processor.
+fn sleep_above_a_stale_word() {
+    let in_the_middle = restartable::extent().find(|pc| restartable::is_in_the_middle(*pc));
+    let words = [in_the_middle.unwrap(); 8];
+    core::hint::black_box(&words);
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    let neighbour = spawn(move || writer.write_all(b"x").unwrap());
+    reader.read_exact(&mut [0; 1]).unwrap();
+    core::hint::black_box(&words);
+    neighbour.join().unwrap();
 }
