@@ -45,8 +45,8 @@ pub struct Options {
     /// Only these parts
     #[arg(long, value_delimiter = ',')]
     part: Vec<PartName>,
-    /// Only these workloads (threads: spawn_join, yield, rendezvous, sieve, semaphores, parked,
-    /// blocked, page_fault, preempted, urgent; lisp: the names of bench/lisp/*.scm)
+    /// Only these workloads (threads: spawn_join, address_space, yield, rendezvous, sieve,
+    /// sieve_messages, semaphores, parked, blocked, page_fault, preempted, urgent; lisp: the names of bench/lisp/*.scm)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these systems (threads: kyocho, go, tokio, may, boost, pthread; Go is the baseline;
