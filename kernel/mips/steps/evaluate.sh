@@ -42,8 +42,13 @@ weigh() {
     } >>"$build/figures"
 }
 
+read_figures() { # program
+    awk -v nanoseconds="$nanoseconds_per_instruction" -f steps/figures.awk -f "steps/$1" "$build/figures"
+}
+
 report() {
     mkdir -p ../../bench/out
     cp "$build/figures" ../../bench/out/mips.txt
-    awk -v nanoseconds="$nanoseconds_per_instruction" -f steps/report.awk "$build/figures" | tee ../../bench/out/mips.md
+    read_figures json.awk >../../bench/out/mips.json
+    read_figures report.awk | tee ../../bench/out/mips.md
 }
