@@ -37,6 +37,7 @@ weigh() {
         echo "FOOTPRINT kernel k1/magic $(($(total "$build/size.magic") - $(total "$build/size.stock")))"
         echo "FOOTPRINT library ll/sc $(bytes "$build/guest/llsc.o")"
         echo "FOOTPRINT library lamport $(bytes "$build/guest/lamport.o")"
+        echo "FOOTPRINT daemon lamport $(bytes "$build/guest/daemon.o")"
         echo "FOOTPRINT library system-call $(bytes "$build/guest/syscall.o")"
         echo "FOOTPRINT kernel system-call $((${system_call:-0}))"
     } >>"$build/figures"
