@@ -33,7 +33,7 @@ fn markdown(json: &Value) -> String {
                 format!("| {} | {} | {} |\n", word(&group["group"]), group["files"], group["lines"])
             })
             .collect();
-        write!(rows, "| total | | {} |\n", set["lines"]).expect("a string takes any text");
+        writeln!(rows, "| total | | {} |", set["lines"]).expect("a string takes any text");
         write!(
             text,
             "\n## {name} (paper {paper})\n\n{what}.\n\n| | files | lines |\n|---|---|---|\n{rows}"

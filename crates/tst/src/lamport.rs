@@ -99,18 +99,26 @@ impl Lamport {
     }
 
     /// The slot of the calling thread, as 1 + its index.
+    #[inline]
     fn slot(&self) -> Result<usize, Refusal> {
-        let me = ThreadLife::remembered();
-        let first = me.thread().number() as usize % self.slots.len();
-        let me = me.word();
-        if self.slots[first].owner.load(Ordering::Relaxed) == me {
-            return Ok(first + 1);
+        if let Some(me) = ThreadLife::if_remembered() {
+            let first = self.first_index(me);
+            if self.slots[first].owner.load(Ordering::Relaxed) == me.word() {
+                return Ok(first + 1);
+            }
         }
-        self.find_or_take(me, first)
+        self.find_or_take()
+    }
+
+    /// The slot that a thread takes if it is free.
+    fn first_index(&self, thread: ThreadLife) -> usize {
+        thread.thread().number() as usize % self.slots.len()
     }
 
     #[cold]
-    fn find_or_take(&self, me: u64, first: usize) -> Result<usize, Refusal> {
+    fn find_or_take(&self) -> Result<usize, Refusal> {
+        let me = ThreadLife::remembered();
+        let (first, me) = (self.first_index(me), me.word());
         let in_order = || (first..self.slots.len()).chain(0..first);
         let owner = |&index: &usize| self.slots[index].owner.load(Ordering::Relaxed);
         if let Some(index) = in_order().find(|index| owner(index) == me) {

@@ -20,7 +20,7 @@
 #include "sync.h"
 
 #define LOOPS		20000
-#define RUN_MS		100
+#define RUN_MS		300
 #define PRODUCERS_MAX	64
 #define BUFFER_ITEMS	128
 

@@ -6,40 +6,51 @@ use core::cell::Cell;
 use super::{State, open_task_file, parse_state, read_from_start};
 use crate::thread_id::ThreadId;
 
-/// Bits of the number in the word; Linux's numbers have at most 22.
-const NUMBER_BITS: u32 = 24;
-
-/// One kernel thread of this process: its number, and the time of its start.
+/// One kernel thread of this process: its number in the lower half of a word, the time of its start
+/// in the upper half.
 ///
 /// Two threads with one number can be mistaken only if all numbers were used in between, within one
-/// tick of the host's clock (10 ms). Without `/proc` the number alone counts.
+/// tick of the host's clock (10 ms), or if they started 497 days apart to the tick. Without `/proc`
+/// the number alone counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ThreadLife(u64);
 
+thread_local! {
+    /// The calling thread; 0 if it was not asked for yet.
+    static LIFE: Cell<u64> = const { Cell::new(0) };
+}
+
 impl ThreadLife {
-    /// The thread with this number that started so many ticks after the host.
+    /// The thread with this number that started so many ticks after the host, modulo 2^32.
     #[must_use]
-    pub const fn new(thread: ThreadId, start_ticks: u64) -> Self {
-        Self(start_ticks << NUMBER_BITS | thread.number() as u64)
+    pub const fn new(thread: ThreadId, start_ticks: u32) -> Self {
+        Self((start_ticks as u64) << 32 | thread.number() as u64)
     }
 
-    /// The calling thread. The kernel is asked once for each thread; then it takes 1 ns. After
-    /// `fork`, a child gets its parent's.
+    /// The calling thread. A file is read once for each thread; then it takes 1 ns. After `fork`, a
+    /// child gets its parent's.
     #[inline]
     #[must_use]
     pub fn remembered() -> Self {
-        thread_local! {
-            static LIFE: Cell<u64> = const { Cell::new(0) };
-        }
-        LIFE.with(|life| {
-            if life.get() == 0 {
-                life.set(Self::current().0);
-            }
-            Self(life.get())
-        })
+        Self::if_remembered().unwrap_or_else(Self::remember)
     }
 
-    /// The calling thread.
+    /// The calling thread, if it has called [`remembered`](Self::remembered) before. For fast paths,
+    /// which stay small without the other case.
+    #[inline]
+    #[must_use]
+    pub fn if_remembered() -> Option<Self> {
+        Some(Self(LIFE.get())).filter(|life| life.0 != 0)
+    }
+
+    #[cold]
+    fn remember() -> Self {
+        let life = Self::current();
+        LIFE.set(life.0);
+        life
+    }
+
+    /// The calling thread. Reads a file.
     #[must_use]
     pub fn current() -> Self {
         let thread = ThreadId::current();
@@ -65,13 +76,13 @@ impl ThreadLife {
     /// Its number.
     #[must_use]
     pub const fn thread(self) -> ThreadId {
-        ThreadId::new(self.0 as u32 & ((1 << NUMBER_BITS) - 1))
+        ThreadId::new(self.0 as u32)
     }
 
-    /// Time from the start of the host to that of the thread; 0 if unknown.
+    /// Time from the start of the host to that of the thread, modulo 2^32; 0 if unknown.
     #[must_use]
-    pub const fn start_ticks(self) -> u64 {
-        self.0 >> NUMBER_BITS
+    pub const fn start_ticks(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 
     /// The whole as a word, which is not 0.
@@ -88,18 +99,22 @@ impl ThreadLife {
 }
 
 /// From `/proc/self/task/TID/stat`.
-fn state_and_start(thread: ThreadId) -> Option<(State, u64)> {
+fn state_and_start(thread: ThreadId) -> Option<(State, u32)> {
     let mut buffer = [0; 512];
     let file = open_task_file(thread, "stat").ok()?;
     let text = read_from_start(&file, &mut buffer).ok()?;
     Some((parse_state(text), parse_start_ticks(text)?))
 }
 
-/// The 22nd word of `TID (name) S ...`, where the name may itself have parentheses and spaces.
-fn parse_start_ticks(text: &[u8]) -> Option<u64> {
+/// The 22nd word of `TID (name) S ...`, where the name may itself have parentheses and spaces;
+/// modulo 2^32.
+fn parse_start_ticks(text: &[u8]) -> Option<u32> {
     let after_name = text.iter().rposition(|&byte| byte == b')')? + 2;
     let word = text.get(after_name..)?.split(|&byte| byte == b' ').nth(22 - 3)?;
-    core::str::from_utf8(word).ok()?.parse().ok()
+    word.iter().try_fold(0_u32, |number, &digit| {
+        let value = (digit as char).to_digit(10)?;
+        Some(number.wrapping_mul(10).wrapping_add(value))
+    })
 }
 
 #[cfg(test)]
