@@ -27,8 +27,8 @@ static const uint64_t TICK_NS = 1000000;
 
 static inline void usage(void) {
     fprintf(stderr,
-            "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|page_fault|preempted|urgent|priorities "
-            "[ARGS]\n");
+            "usage: PROG spawn_join|address_space|yield|rendezvous|sieve|sieve_messages|semaphores|parked|blocked|"
+            "page_fault|preempted|urgent|priorities [ARGS]\n");
     exit(2);
 }
 
@@ -84,7 +84,7 @@ static inline void raw_nanosleep(void) {
 
 // Checks one run of the sieve and prints its line. A number passes one channel a prime up to its
 // smallest factor, the end mark passes every channel.
-static inline void emit_sieve(size_t limit, uint64_t elapsed_ns, size_t primes, size_t messages) {
+static inline void emit_sieve(const char *bench, size_t limit, uint64_t elapsed_ns, size_t primes, size_t messages) {
     size_t *known = (size_t *)malloc((limit + 1) * sizeof *known), count = 0, sent = 0;
     check(known != NULL, "out of memory");
     for (size_t n = 2; n <= limit; n++) {
@@ -102,7 +102,7 @@ static inline void emit_sieve(size_t limit, uint64_t elapsed_ns, size_t primes, 
              "\"args\":[%zu],\"primes\":%zu,\"threads\":%zu,\"messages\":%zu,"
              "\"check\":\"%zu threads, %zu messages\"",
              limit, primes, primes + 1, messages, primes + 1, messages);
-    emit("sieve", (double)elapsed_ns / 1e6, "ms", more);
+    emit(bench, (double)elapsed_ns / 1e6, "ms", more);
 }
 
 static inline void emit_semaphores(size_t producers, size_t consumers, uint64_t elapsed_ns,

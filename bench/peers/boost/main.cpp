@@ -122,7 +122,7 @@ static void sieve(size_t limit) {
     sieve_run(limit);
     uint64_t start = now_ns();
     auto [primes, messages] = sieve_run(limit);
-    emit_sieve(limit, now_ns() - start, primes, messages);
+    emit_sieve("sieve", limit, now_ns() - start, primes, messages);
 }
 
 class semaphore {
@@ -293,6 +293,8 @@ int main(int argc, char **argv) {
     else if (bench == "urgent") unsupported("urgent", "a priority scheduler can be written, but nothing preempts");
     else if (bench == "priorities" || bench == "priorities_alone" || bench == "priorities_plain")
         unsupported(bench.c_str(), "a priority scheduler knows nothing of other processes");
+    else if (bench == "sieve_messages") unsupported("sieve_messages", "its sieve passes messages already");
+    else if (bench == "address_space") unsupported("address_space", "only the kernel makes address spaces");
     else if (bench == "version") printf("Boost.Fiber %d.%d\n", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000);
     else usage();
 }

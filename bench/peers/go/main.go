@@ -52,6 +52,10 @@ func main() {
 		preempted(argument(2, 100))
 	case "urgent":
 		emit(fields{"bench": "urgent", "unsupported": "goroutines have no priorities"})
+	case "sieve_messages":
+		emit(fields{"bench": "sieve_messages", "unsupported": "its sieve passes messages already"})
+	case "address_space":
+		emit(fields{"bench": "address_space", "unsupported": "only the kernel makes address spaces"})
 	case "priorities", "priorities_alone", "priorities_plain":
 		// No goroutine passes priorities to the host, and the rival is a plain loop in any case.
 		priorities(os.Args[1], argument(2, 3000))

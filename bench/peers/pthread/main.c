@@ -1,6 +1,8 @@
 // The thread workloads on kernel threads (pthread), pinned to one CPU.
 #define _GNU_SOURCE
 #include "../report.h"
+#include "channel.h"
+#include "space.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,12 +28,6 @@ static pthread_t spawn(body *run, void *with) {
 }
 
 static void join(pthread_t thread) { pthread_join(thread, NULL); }
-
-static void *allocate(size_t count, size_t each) {
-    void *memory = calloc(count, each);
-    check(memory != NULL, "out of memory");
-    return memory;
-}
 
 // Repeats an interrupted wait.
 static void down(sem_t *semaphore) {
@@ -96,32 +92,7 @@ static void yield(size_t iters) {
     emit("yield", (double)elapsed / (double)(2 * iters), "ns", more);
 }
 
-// ---- rendezvous: one sender, one receiver; `send_to` returns when the receiver has the value
-
-typedef struct {
-    sem_t offered, taken;
-    size_t slot;
-} channel;
-
-static channel *new_channel(void) {
-    channel *made = allocate(1, sizeof *made);
-    sem_init(&made->offered, 0, 0);
-    sem_init(&made->taken, 0, 0);
-    return made;
-}
-
-static void send_to(channel *to, size_t n) {
-    to->slot = n;
-    sem_post(&to->offered);
-    down(&to->taken);
-}
-
-static size_t receive(channel *from) {
-    down(&from->offered);
-    size_t n = from->slot;
-    sem_post(&from->taken);
-    return n;
-}
+// ---- rendezvous
 
 static channel *there, *back;
 
@@ -131,6 +102,7 @@ static void *echo(void *rounds) {
 }
 
 static void rendezvous(size_t iters) {
+    as_messages = true;
     there = new_channel();
     back = new_channel();
     pthread_t other = spawn(echo, (void *)(iters / 10 + iters));
@@ -205,11 +177,12 @@ static size_t sieve_run(size_t limit) {
     return primes;
 }
 
-static void sieve(size_t limit) {
+static void sieve(const char *bench, size_t limit) {
+    as_messages = strcmp(bench, "sieve_messages") == 0;
     sieve_run(limit);
     uint64_t start = now_ns();
     size_t primes = sieve_run(limit);
-    emit_sieve(limit, now_ns() - start, primes, messages);
+    emit_sieve(bench, limit, now_ns() - start, primes, messages);
 }
 
 // ---- semaphores: a bounded buffer
@@ -457,7 +430,9 @@ int main(int argc, char **argv) {
     if (strcmp(bench, "spawn_join") == 0) spawn_join(number(argc, argv, 2, 20000));
     else if (strcmp(bench, "yield") == 0) yield(number(argc, argv, 2, 200000));
     else if (strcmp(bench, "rendezvous") == 0) rendezvous(number(argc, argv, 2, 50000));
-    else if (strcmp(bench, "sieve") == 0) sieve(number(argc, argv, 2, 700));
+    else if (strcmp(bench, "sieve") == 0 || strcmp(bench, "sieve_messages") == 0)
+        sieve(bench, number(argc, argv, 2, 700));
+    else if (strcmp(bench, "address_space") == 0) address_space(argv[0], number(argc, argv, 2, 2000));
     else if (strcmp(bench, "semaphores") == 0)
         semaphores(number(argc, argv, 2, 2), number(argc, argv, 3, 2), number(argc, argv, 4, 500));
     else if (strcmp(bench, "parked") == 0) parked(number(argc, argv, 2, 10000));

@@ -14,7 +14,10 @@ use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::raw::{call, owned};
 
+mod life;
+
 pub use crate::thread_id::ThreadId;
+pub use life::ThreadLife;
 
 /// Raises the process's limit of descriptors to the maximum.
 ///

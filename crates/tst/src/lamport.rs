@@ -33,26 +33,33 @@
 //! `tests/lamport_model.rs` visits every order of three participants of which one dies. One waiter
 //! finishes a dead participant: the one that wins the slot's owner word. If it dies, too, the slot
 //! has a dead owner again.
+//!
+//! This needs no daemon. A daemon must be started, must poll or be told, and may die itself; a
+//! participant that waits is there whenever a dead one is in the way. `kernel/mips/guest` has the
+//! paper's form, with a daemon.
+//!
+//! The owner word holds the thread's number and the time of its start, because the host reuses
+//! numbers.
 #![expect(unsafe_code, reason = "promises exclusion")]
 
 use core::fmt;
 
-use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use kyocho_sys::scheduling::yield_to_host;
-use kyocho_sys::task::ThreadId;
+use kyocho_sys::task::ThreadLife;
 
 use crate::contract::{Everywhere, Refusal};
 use crate::section::Section;
 
-/// Rounds of waiting before the waiter checks whether the other thread is alive, which costs a
-/// system call.
+/// Rounds of waiting before the waiter checks whether the other thread is alive, which costs some
+/// microseconds.
 const ROUNDS_PER_CHECK: u32 = 100;
 
 /// A participant's slot.
 #[derive(Default)]
 struct Slot {
-    /// Number of the thread that owns the slot; 0 if it is free.
-    owner: AtomicU32,
+    /// The thread that owns the slot ([`ThreadLife::word`]); 0 if it is free.
+    owner: AtomicU64,
     /// Set from entering until leaving: the thread is at some step of the algorithm.
     engaged: AtomicBool,
     /// Lamport's `b[i]`.
@@ -92,17 +99,26 @@ impl Lamport {
     }
 
     /// The slot of the calling thread, as 1 + its index.
+    #[inline]
     fn slot(&self) -> Result<usize, Refusal> {
-        let me = ThreadId::remembered().number();
-        let first = me as usize % self.slots.len();
-        if self.slots[first].owner.load(Ordering::Relaxed) == me {
-            return Ok(first + 1);
+        if let Some(me) = ThreadLife::if_remembered() {
+            let first = self.first_index(me);
+            if self.slots[first].owner.load(Ordering::Relaxed) == me.word() {
+                return Ok(first + 1);
+            }
         }
-        self.find_or_take(me, first)
+        self.find_or_take()
+    }
+
+    /// The slot that a thread takes if it is free.
+    fn first_index(&self, thread: ThreadLife) -> usize {
+        thread.thread().number() as usize % self.slots.len()
     }
 
     #[cold]
-    fn find_or_take(&self, me: u32, first: usize) -> Result<usize, Refusal> {
+    fn find_or_take(&self) -> Result<usize, Refusal> {
+        let me = ThreadLife::remembered();
+        let (first, me) = (self.first_index(me), me.word());
         let in_order = || (first..self.slots.len()).chain(0..first);
         let owner = |&index: &usize| self.slots[index].owner.load(Ordering::Relaxed);
         if let Some(index) = in_order().find(|index| owner(index) == me) {
@@ -120,7 +136,7 @@ impl Lamport {
         Err(Refusal::Full)
     }
 
-    fn change_owner(&self, index: usize, from: u32, to: u32) -> bool {
+    fn change_owner(&self, index: usize, from: u64, to: u64) -> bool {
         let owner = &self.slots[index].owner;
         owner.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -156,8 +172,9 @@ impl Lamport {
     /// whether the slot is free now.
     fn finish_if_dead(&self, slot: usize) -> bool {
         let Slot { owner, engaged, wants } = &self.slots[slot - 1];
-        let (me, dead) = (ThreadId::remembered().number(), owner.load(Ordering::Acquire));
-        if dead == 0 || ThreadId::new(dead).exists() || !self.change_owner(slot - 1, dead, me) {
+        let (me, dead) = (ThreadLife::remembered().word(), owner.load(Ordering::Acquire));
+        let is_dead = dead != 0 && ThreadLife::from_word(dead).has_ended();
+        if !is_dead || !self.change_owner(slot - 1, dead, me) {
             return false;
         }
         wants.store(false, Ordering::Release);
@@ -239,3 +256,6 @@ impl fmt::Debug for Lamport {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

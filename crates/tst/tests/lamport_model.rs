@@ -1,13 +1,16 @@
 //! Model of Lamport's algorithm: every order of three participants, one of which dies at any of its
 //! steps. No two participants are inside together, and none waits for ever. The rule that finishes
-//! the dead participant is the one of `src/lamport.rs`. A rule that does not wait for the others
-//! must fail.
+//! the dead participant is the one of `src/lamport.rs`, where a waiting participant follows it, and
+//! of `kernel/mips/guest/daemon.c`, where a daemon does beside all participants. A rule that does not
+//! wait for the others must fail.
 
 use std::collections::HashSet;
 
 const N: usize = 3;
 /// No participant, as a value of `x` and `y`. Participants are 1 to [`N`].
 const NOBODY: usize = 0;
+/// The daemon, as the one that finishes the dead participant.
+const DAEMON: usize = N + 1;
 
 /// The next step of a participant, in the order of figure 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,7 +51,7 @@ struct State {
     /// The dead participant that still owns a slot.
     dead: usize,
     has_anybody_died: bool,
-    /// The participant that finishes the dead one, and its next step of that.
+    /// The participant that finishes the dead one, or the daemon, and its next step of that.
     finisher: Option<(usize, Finish)>,
 }
 
@@ -56,8 +59,16 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     AsInTheCode,
+    /// By the daemon, at any time after the death, while all living participants go on.
+    ByDaemon,
     WithoutWaiting,
     NotAtAll,
+}
+
+impl Rule {
+    fn is_by_a_waiter(self) -> bool {
+        matches!(self, Self::AsInTheCode | Self::WithoutWaiting)
+    }
 }
 
 impl State {
@@ -173,13 +184,17 @@ impl State {
     /// All states that one step of a living participant leads to.
     fn moves(&self, rule: Rule) -> Vec<Self> {
         let mut moves = Vec::new();
+        if rule == Rule::ByDaemon && self.dead != NOBODY {
+            let finish = self.finisher.map_or(Finish::ClearWant, |(_, finish)| finish);
+            moves.extend(self.after_finish(DAEMON, finish, rule));
+        }
         for participant in (1..=N).filter(|&participant| self.is_alive(participant)) {
             match self.finisher {
                 Some((finisher, finish)) if finisher == participant => {
                     moves.extend(self.after_finish(participant, finish, rule));
                     continue;
                 }
-                None if rule != Rule::NotAtAll && self.waits_for_the_dead(participant) => {
+                None if rule.is_by_a_waiter() && self.waits_for_the_dead(participant) => {
                     let finisher = Some((participant, Finish::ClearWant));
                     moves.push(Self { finisher, ..self.clone() });
                 }
@@ -235,6 +250,12 @@ fn explore(rule: Rule) -> Result<usize, String> {
 #[test]
 fn participant_dead_at_any_step_is_finished_and_two_are_never_inside() {
     let states = explore(Rule::AsInTheCode).unwrap_or_else(|fault| panic!("{fault}"));
+    assert!(states > 50_000, "only {states} states: the model makes no progress");
+}
+
+#[test]
+fn a_daemon_may_finish_the_dead_participant_beside_all_others() {
+    let states = explore(Rule::ByDaemon).unwrap_or_else(|fault| panic!("{fault}"));
     assert!(states > 50_000, "only {states} states: the model makes no progress");
 }
 

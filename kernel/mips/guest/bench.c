@@ -20,7 +20,7 @@
 #include "sync.h"
 
 #define LOOPS		20000
-#define RUN_MS		100
+#define RUN_MS		300
 #define PRODUCERS_MAX	64
 #define BUFFER_ITEMS	128
 
@@ -85,13 +85,16 @@ struct exchange {
 	unsigned int put, got;
 	volatile long long sum_put, sum_got;
 	volatile unsigned int consumed;
+	/* All threads are there, and known to the method. */
+	pthread_barrier_t ready;
 };
 
 static struct exchange *exchange;
 
 static void *produce(void *argument)
 {
-	method_enter((long)argument);
+	method_enter();
+	pthread_barrier_wait(&exchange->ready);
 	for (int item = 1;; item++) {
 		semaphore_wait(&exchange->space);
 		semaphore_wait(&exchange->turn);
@@ -105,7 +108,8 @@ static void *produce(void *argument)
 
 static void *consume(void *argument)
 {
-	method_enter((long)argument);
+	method_enter();
+	pthread_barrier_wait(&exchange->ready);
 	for (;;) {
 		semaphore_wait(&exchange->items);
 		semaphore_wait(&exchange->turn);
@@ -117,14 +121,14 @@ static void *consume(void *argument)
 	return NULL;
 }
 
-static void start(void *(*run)(void *), int number)
+static void start(void *(*run)(void *))
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, 64 << 10);
-	need(pthread_create(&thread, &attributes, run, (void *)(long)number) == 0, "a thread");
+	need(pthread_create(&thread, &attributes, run, NULL) == 0, "a thread");
 }
 
 /* What was put and is not consumed lies in the buffer; anything else was lost. */
@@ -144,14 +148,17 @@ static void run_figure_13(int producers)
 	struct timespec run = { 0, RUN_MS * 1000000L };
 	long long start_ns, consumed;
 
+	need(method_open(method) == 0, "opening the method");
+	method_enter();
+	need(pthread_barrier_init(&exchange->ready, NULL, 2 * producers + 1) == 0, "a barrier");
 	semaphore_init(&exchange->space, BUFFER_ITEMS);
 	semaphore_init(&exchange->items, 0);
 	semaphore_init(&exchange->turn, 1);
 	for (int i = 0; i < producers; i++) {
-		start(produce, 1 + 2 * i);
-		start(consume, 2 + 2 * i);
+		start(produce);
+		start(consume);
 	}
-	method_enter(0);
+	pthread_barrier_wait(&exchange->ready);
 	start_ns = now_ns();
 	exchange->consumed = 0;
 	nanosleep(&run, NULL);
@@ -188,11 +195,11 @@ int main(int count, char **arguments)
 	need(count == 4, "usage: bench METHOD 12|13 RUNS");
 	runs = atoi(arguments[3]);
 	method = arguments[1];
-	need(method_open(method, 2 * PRODUCERS_MAX + 1) == 0, "opening the method");
 	exchange = &memory;
-	method_enter(0);
 	if (strcmp(arguments[2], "13") == 0)
 		return figure_13(runs);
+	need(method_open(method) == 0, "opening the method");
+	method_enter();
 	for (int i = 0; i < runs; i++) {
 		run_figure_12("tst", loop_tst);
 		run_figure_12("trylock", loop_trylock);

@@ -16,20 +16,22 @@ static const struct method {
 	{ "system-call", syscall_tst },
 };
 
-int method_open(const char *name, int threads)
+int method_open(const char *name)
 {
 	if (tst_open() != 0)
 		return -1;
-	lamport_open(threads);
 	if (strcmp(name, "k1/magic") == 0)
 		test_and_set = (int (*)(volatile int *))(tst_page + TST_SLOT);
 	for (unsigned int i = 0; i < sizeof(methods) / sizeof(*methods); i++)
 		if (strcmp(methods[i].name, name) == 0)
 			test_and_set = methods[i].test_and_set;
+	if (test_and_set == lamport_tst)
+		lamport_open();
 	return test_and_set ? 0 : -1;
 }
 
-void method_enter(int thread)
+void method_enter(void)
 {
-	lamport_enter(thread);
+	if (test_and_set == lamport_tst)
+		lamport_enter();
 }

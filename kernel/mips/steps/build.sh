@@ -87,11 +87,12 @@ build_guest() {
     link init init
     link tests tests check contract exceptions offenders mappings modules pages probe tst
     link stress stress check operations rseq tst
-    link bench bench check methods lamport sync syscall llsc tst
+    link deaths deaths check lamport daemon
+    link bench bench check methods lamport daemon sync syscall llsc tst
     {
         printf 'dir %s 0755 0 0\n' /dev /proc /sys
         echo 'nod /dev/console 0600 0 0 c 5 1'
-        printf 'file /%s %s 0755 0 0\n' init "$build/guest/init" tests "$build/guest/tests" stress "$build/guest/stress" bench "$build/guest/bench"
+        printf 'file /%s %s 0755 0 0\n' init "$build/guest/init" tests "$build/guest/tests" stress "$build/guest/stress" deaths "$build/guest/deaths" bench "$build/guest/bench"
         printf 'file /%s.ko %s 0644 0 0\n' tst "$build/module/tst.ko" tst_clobber "$build/module/tst_clobber.ko" \
             tst_overlong "$build/module/tst_overlong.ko" tst_plain "$build/module/tst_plain.ko"
     } >"$build/files"

@@ -37,13 +37,19 @@ weigh() {
         echo "FOOTPRINT kernel k1/magic $(($(total "$build/size.magic") - $(total "$build/size.stock")))"
         echo "FOOTPRINT library ll/sc $(bytes "$build/guest/llsc.o")"
         echo "FOOTPRINT library lamport $(bytes "$build/guest/lamport.o")"
+        echo "FOOTPRINT daemon lamport $(bytes "$build/guest/daemon.o")"
         echo "FOOTPRINT library system-call $(bytes "$build/guest/syscall.o")"
         echo "FOOTPRINT kernel system-call $((${system_call:-0}))"
     } >>"$build/figures"
 }
 
+read_figures() { # program
+    awk -v nanoseconds="$nanoseconds_per_instruction" -f steps/figures.awk -f "steps/$1" "$build/figures"
+}
+
 report() {
     mkdir -p ../../bench/out
     cp "$build/figures" ../../bench/out/mips.txt
-    awk -v nanoseconds="$nanoseconds_per_instruction" -f steps/report.awk "$build/figures" | tee ../../bench/out/mips.md
+    read_figures json.awk >../../bench/out/mips.json
+    read_figures report.awk | tee ../../bench/out/mips.md
 }

@@ -1,48 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Draws the tables from lines "FIGURE 12|13 method column value" and "FOOTPRINT part method bytes".
-# Of several runs the least and the greatest are left out (the paper, section 3).
-
-$1 == "FIGURE" {
-    key = $2 SUBSEP $3 SUBSEP $4
-    value[key, ++runs[key]] = $5
-    method($3)
-    column($2, $4)
-}
-
-$1 == "FOOTPRINT" {
-    method($3)
-    part($2)
-    weight[$2, $3] = $4
-    total[$3] += $4
-}
-
-function method(name) {
-    if (!(name in method_seen)) { method_seen[name] = 1; methods[++method_count] = name }
-}
-
-function column(figure, name) {
-    if (!((figure, name) in column_seen)) {
-        column_seen[figure, name] = 1
-        columns[figure, ++column_count[figure]] = name
-    }
-}
-
-function part(name) {
-    if (!(name in part_seen)) { part_seen[name] = 1; parts[++part_count] = name }
-}
-
-function mean(figure, name, at,    key, i, n, least, greatest, sum) {
-    key = figure SUBSEP name SUBSEP at
-    n = runs[key]
-    if (n == 0) return 0
-    least = greatest = value[key, 1]
-    for (i = 1; i <= n; i++) {
-        sum += value[key, i]
-        if (value[key, i] < least) least = value[key, i]
-        if (value[key, i] > greatest) greatest = value[key, i]
-    }
-    return n > 2 ? (sum - least - greatest) / (n - 2) : sum / n
-}
+# The figures and the table as Markdown. Needs figures.awk.
 
 function head(title, figure,    i, line, rule) {
     printf "\n### %s\n\n", title
@@ -60,7 +17,7 @@ function figure_12(    i, j, line, slow) {
         line = "| " methods[i] " |"
         for (j = 1; j <= column_count[12]; j++) {
             slow = mean(12, "system-call", columns[12, j])
-            line = line sprintf(" %.1f (%.1f) |", mean(12, methods[i], columns[12, j]) / 1000 / nanoseconds,
+            line = line sprintf(" %.1f (%.1f) |", instructions(mean(12, methods[i], columns[12, j])),
                 slow / mean(12, methods[i], columns[12, j]))
         }
         print line
@@ -73,7 +30,7 @@ function figure_13(    i, j, line, slow) {
         line = "| " methods[i] " |"
         for (j = 1; j <= column_count[13]; j++) {
             slow = mean(13, "system-call", columns[13, j])
-            line = line sprintf(" %.1f (%.1f) |", mean(13, methods[i], columns[13, j]) * nanoseconds / 1000,
+            line = line sprintf(" %.1f (%.1f) |", per_million(mean(13, methods[i], columns[13, j])),
                 slow ? mean(13, methods[i], columns[13, j]) / slow : 0)
         }
         print line

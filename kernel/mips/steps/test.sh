@@ -67,6 +67,8 @@ test_stress() {
     boot stress 400 "$build/vmlinux.flawed" "load=tst.ko run=stress,tst,10" -cpu 24Kf $counting -singlestep &
     boot stress-rseq 400 "$build/vmlinux.magic" "run=stress,rseq,10" -cpu 24Kf $counting -singlestep &
     wait
+    boot deaths 400 "$build/vmlinux.magic" "run=deaths" -cpu 24Kf $counting -singlestep
+    judge deaths "Lamport's algorithm, participants killed anywhere"
     judge stress "stress, /dev/tst"
     judge stress-rseq "stress, rseq"
     if fetch_debian_kernel; then

@@ -10,37 +10,46 @@ pub struct Footprint {
     pub method: &'static str,
     /// Its test-and-set.
     pub library: u64,
-    /// Its support code: part of the preemption handler, registration of a thread, clean-up.
+    /// What its support code does; empty if it has none.
+    pub support_does: &'static str,
+    /// Its support code.
     pub support: u64,
 }
 
-/// Symbols of a method's test-and-set, and prefixes of the symbols of its support code.
-const METHODS: [(&str, &[&str], &[&str]); 6] = [
+/// Of a method: its name, the symbols of its test-and-set, what its support code does, and prefixes
+/// of the symbols of that.
+type Symbols = (&'static str, &'static [&'static str], &'static str, &'static [&'static str]);
+
+const METHODS: [Symbols; 6] = [
     (
         "restartable",
         &["footprint_restartable", "kyocho_test_and_set"],
+        "part of the preemption handler",
         &["footprint_restartable_handler"],
     ),
     (
         "rseq",
         &["footprint_rseq", "kyocho_rseq_test_and_set"],
+        "registration of a thread",
         &[
             "footprint_rseq_registration",
             "kyocho_sys::rseq::register_own",
             "kyocho_sys::rseq::registrar",
         ],
     ),
-    ("atomics", &["footprint_atomics"], &[]),
-    ("signals-blocked", &["footprint_signals_blocked"], &[]),
+    ("atomics", &["footprint_atomics"], "", &[]),
+    ("signals-blocked", &["footprint_signals_blocked"], "", &[]),
     (
         "lamport",
         &["footprint_lamport", "kyocho_tst::lamport::Lamport::try_to_enter"],
+        "slots, and clean-up after dead participants: the counterpart of the paper's daemon",
         &[
             "kyocho_tst::lamport::Lamport::find_or_take",
             "kyocho_tst::lamport::Lamport::finish_if_dead",
+            "kyocho_sys::task::life::",
         ],
     ),
-    ("system-call", &["footprint_system_call"], &[]),
+    ("system-call", &["footprint_system_call"], "", &[]),
 ];
 
 /// Reads them.
@@ -63,7 +72,7 @@ pub fn read(program: &Path) -> Result<Vec<Footprint>, String> {
         .collect();
     METHODS
         .iter()
-        .map(|&(method, library, support)| {
+        .map(|&(method, library, support_does, support)| {
             let exact = |symbol: &&str| code.iter().find(|(_, name)| name == symbol);
             let found: Vec<u64> = library.iter().filter_map(exact).map(|(size, _)| *size).collect();
             if found.len() < library.len() {
@@ -72,7 +81,12 @@ pub fn read(program: &Path) -> Result<Vec<Footprint>, String> {
             // Inlined code has no symbol: it is counted in its caller.
             let is_support = |name: &str| support.iter().any(|start| name.starts_with(start));
             let support = code.iter().filter(|(_, name)| is_support(name)).map(|(size, _)| size);
-            Ok(Footprint { method, library: found.iter().sum(), support: support.sum() })
+            Ok(Footprint {
+                method,
+                library: found.iter().sum(),
+                support_does,
+                support: support.sum(),
+            })
         })
         .collect()
 }

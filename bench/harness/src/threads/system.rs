@@ -138,12 +138,21 @@ impl System {
                     .arg(source("main.cpp"))
                     .args(["-lboost_fiber", "-lboost_context"]),
             ),
-            _ => finish(
-                Command::new("cc")
-                    .args(["-std=gnu17", "-O2", "-pthread", "-o"])
-                    .arg(&program)
-                    .arg(source("main.c")),
-            ),
+            _ => {
+                let child = into.join(format!("{name}-peer-child"));
+                finish(
+                    Command::new("cc")
+                        .args(["-O2", "-static", "-nostdlib", "-fno-stack-protector", "-o"])
+                        .arg(&child)
+                        .arg(source("child.c")),
+                )?;
+                finish(
+                    Command::new("cc")
+                        .args(["-std=gnu17", "-O2", "-pthread", "-o"])
+                        .arg(&program)
+                        .arg(source("main.c")),
+                )
+            }
         }?;
         Ok(program)
     }

@@ -121,10 +121,12 @@ fn full_set() -> Vec<Workload> {
     use Target::{AtMost, RatioToGo};
     let mut set = vec![
         Workload::new("spawn_join", &[], "spawn + join", Some(RatioToGo(0.20))),
+        Workload::new("address_space", &[], "new address space", None),
         Workload::new("yield", &[], "yield", Some(RatioToGo(0.30))),
         Workload::new("rendezvous", &[], "rendezvous round trip", Some(RatioToGo(0.25))),
         Workload::new("sieve", &[700], "sieve to 700", Some(RatioToGo(0.45))),
         Workload::new("sieve", &[10_000], "sieve to 10,000", Some(RatioToGo(0.55))),
+        Workload::new("sieve_messages", &[700], "sieve to 700, by messages", None),
     ];
     for threads in [2, 4, 8, 16, 32, 64] {
         let title = format!("semaphores ({threads},{threads})");
@@ -156,10 +158,12 @@ fn full_set() -> Vec<Workload> {
 fn quick_set() -> Vec<Workload> {
     vec![
         Workload::new("spawn_join", &[20_000], "spawn + join", None),
+        Workload::new("address_space", &[500], "new address space", None),
         Workload::new("yield", &[100_000], "yield", None),
         Workload::new("rendezvous", &[20_000], "rendezvous round trip", None),
         Workload::new("sieve", &[700], "sieve to 700", None),
         Workload::new("sieve", &[2000], "sieve to 2,000", None),
+        Workload::new("sieve_messages", &[700], "sieve to 700, by messages", None),
         Workload::new("semaphores", &[2, 2, 100], "semaphores (2,2)", None),
         Workload::new("semaphores", &[64, 64, 100], "semaphores (64,64)", None),
         Workload::new("parked", &[10_000], "parked, 10,000", None),

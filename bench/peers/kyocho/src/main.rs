@@ -56,6 +56,12 @@ fn run(arguments: &Arguments) {
         "page_fault" => page_fault(number(0, 200)),
         "preempted" => overshoot("preempted", number(0, 100), Priority::NORMAL),
         "urgent" => overshoot("urgent", number(0, 100), Priority::HIGHEST),
+        "sieve_messages" => {
+            report::unsupported("sieve_messages", "its sieve passes messages already");
+        }
+        "address_space" => {
+            report::unsupported("address_space", "only the kernel makes address spaces");
+        }
         "priorities_half" | "alone_half" => half(Half::from_numbers(|at| number(at, 1))),
         "version" => match processors() {
             1 => println!("Kyocho {}", env!("CARGO_PKG_VERSION")),

@@ -38,6 +38,12 @@ fn run(arguments: &Arguments) {
         "page_fault" => page_fault(number(0, 200)),
         "preempted" => preempted(number(0, 100)),
         "urgent" => report::unsupported("urgent", "coroutines have no priorities"),
+        "sieve_messages" => {
+            report::unsupported("sieve_messages", "its sieve passes messages already");
+        }
+        "address_space" => {
+            report::unsupported("address_space", "only the kernel makes address spaces");
+        }
         bench @ ("priorities" | "priorities_alone" | "priorities_plain") => {
             report::unsupported(bench, "coroutines have no priorities")
         }

@@ -32,6 +32,12 @@ async fn run(arguments: Arguments) {
         "page_fault" => page_fault(number(0, 200)).await,
         "preempted" => preempted(number(0, 100)).await,
         "urgent" => report::unsupported("urgent", "tasks have no priorities"),
+        "sieve_messages" => {
+            report::unsupported("sieve_messages", "its sieve passes messages already");
+        }
+        "address_space" => {
+            report::unsupported("address_space", "only the kernel makes address spaces");
+        }
         bench @ ("priorities" | "priorities_alone" | "priorities_plain") => {
             report::unsupported(bench, "tasks have no priorities")
         }
