@@ -115,8 +115,10 @@ impl Pairs {
             for (from, sender) in NODES.iter().enumerate() {
                 text += &format!("| {sender} |");
                 for to in 0..NODES.len() {
-                    let value = |what| &figure["matrices"][name][what][from][to];
-                    text += &format!(" {} ({}) |", value("messages"), value("bytes"));
+                    let value = |what: &str| {
+                        figure["matrices"][name][what][from][to].as_f64().unwrap_or(f64::NAN)
+                    };
+                    text += &format!(" {:.0} ({:.0}) |", value("messages"), value("bytes"));
                 }
                 text += "\n";
             }
