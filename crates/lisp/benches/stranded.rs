@@ -153,8 +153,13 @@ fn measure(cache: &str, slice_ms: u64, idle: usize) {
     println!("{ms} {} {asked} {collections}", stranded as f64 / collections as f64);
 }
 
-/// Number of requests for cells.
+/// Number of requests for cells: cells that did not come from a cache.
 fn asked_for_cells(session: &mut Session) -> u64 {
-    let text = "(vector-ref (car (system-call-statistics)) 2)";
+    let text = "(apply + (map (lambda (row)
+                                (if (and (eq? (vector-ref row 0) 'cons)
+                                         (not (eq? (vector-ref row 1) 'cache)))
+                                    (vector-ref row 2)
+                                    0))
+                              (system-call-statistics)))";
     session.eval(text, "bench").unwrap().values.last().unwrap().parse().unwrap()
 }
