@@ -1,12 +1,12 @@
 //! Runs the benches side by side and writes the results as Markdown, JSON and SVG.
 //!
-//! Nine parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
+//! Ten parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
 //! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and figures
 //! 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (paper 2's
 //! requirements of page tables and TLBs), `gates` (calls between address spaces beside a Unix
 //! socket), `dsm` (paper 3's figures and table 3), `unix` (paper 2's UNIX server compared with the
-//! host alone), `sessions` (a thousand sessions of one server). A part returns its tables, its
-//! figures as JSON, and its plots.
+//! host alone), `sessions` (a thousand sessions of one server), `stranded` (paper 4's unused cells
+//! and time slices). A part returns its tables, its figures as JSON, and its plots.
 
 mod build;
 mod cells;
@@ -21,6 +21,7 @@ mod process;
 mod progress;
 mod sessions;
 mod statistics;
+mod stranded;
 mod threads;
 mod unix;
 
@@ -92,6 +93,8 @@ enum PartName {
     Unix,
     /// Paper 4: a thousand sessions of one server
     Sessions,
+    /// Paper 4: unused cells in the caches of waiting threads, and time slices
+    Stranded,
 }
 
 /// The results of one part.
@@ -144,7 +147,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(options.build_into())
         .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, TimerClock); 9] = [
+    let all: [(PartName, TimerClock); 10] = [
         (PartName::Threads, threads::run),
         (PartName::Lisp, lisp::run),
         (PartName::Cells, cells::run),
@@ -154,6 +157,7 @@ fn run(options: &Options) -> Result<(), String> {
         (PartName::Dsm, dsm::run),
         (PartName::Unix, unix::run),
         (PartName::Sessions, sessions::run),
+        (PartName::Stranded, stranded::run),
     ];
     let mut whole = serde_json::Map::new();
     for (name, measure) in all {
