@@ -1,11 +1,12 @@
 //! Messages and bytes between each pair of eight nodes (paper 3, figure 3 and table 3).
 //!
 //! Nodes 0 and 1 share a lock and a counter, nodes 2 and 3 the next ones, and so on. A pair's first
-//! node manages the lock. Each node increments its counter 100 times: the paper does not name the
-//! number, but its totals imply it. With 4 messages for each of TreadMarks' acquires (a request,
-//! the lock, a request for differences, the differences), 800 increments make 3,200 of the 3,397
-//! messages. With 5 for each acquire of SMS by the node that does not manage the lock (a request,
-//! the lock, the release, and acknowledgements of the last two), 400 make 2,000 of the 2,090.
+//! node manages the lock. Each node increments its counter 100 times. The paper does not name
+//! the number; this one is inferred, because both of its totals fit. If each of TreadMarks' acquires
+//! takes 4 messages (a request, the lock, a request for differences, the differences), 800
+//! increments make 3,200 of the 3,397. If an acquire of SMS by the node that does not manage the
+//! lock takes 5 (a request, the lock, the release, and acknowledgements of the last two), 400 make
+//! 2,000 of the 2,090.
 //!
 //! Everything is counted that the nodes send, from joining until all have crossed the last barrier.
 

@@ -8,11 +8,11 @@ const NODES: [&str; 8] = ["pc9", "pc10", "pc11", "pc12", "pc13", "pc14", "pc15",
 /// The placements of page managers, as `bench/dsm` and the report name them.
 const PLACEMENTS: [(&str, &str); 2] =
     [("one", "one page manager"), ("spread", "page managers where pages are used")];
-const ASSUMPTION: &str = "The paper does not say how often each process takes its lock. Its totals \
-    imply 100 times: with 4 messages an acquire (request, lock, request for differences, \
-    differences) TreadMarks sends 3,200 of its 3,397, and with 5 an acquire by the process that \
-    does not manage the lock (request, lock, release, and acknowledgements of the last two) SMS \
-    sends 2,000 of its 2,090. Everything is counted from joining to the last barrier. Each counter \
+const ASSUMPTION: &str = "The paper does not say how often each process takes its lock. 100 times \
+    is inferred here, as the number that both of its totals fit. If TreadMarks sends 4 messages an \
+    acquire (request, lock, request for differences, differences), these are 3,200 of its 3,397. If \
+    SMS sends 5 for an acquire by the process that does not manage the lock (request, lock, release, \
+    and acknowledgements of the last two), these are 2,000 of its 2,090. Everything is counted from joining to the last barrier. Each counter \
     lies on a page of its own. Bytes are those of messages, without the headers of TCP.";
 
 /// What each node sent to each node: rows are senders.

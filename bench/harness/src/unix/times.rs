@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 /// The lines of the paper's table.
 const IN_PAPER: [&str; 8] = ["pipes", "scall", "fcall", "fcalla", "sieve", "dwrite", "dread", "sh"];
 const NOTE: &str = "Nanoseconds of one repetition. User and system time are those of the program \
-    and of its children, as getrusage reports them to it: in the paper's columns too they are the \
-    process's own. `server` is the processor time of all other processes of the instance (server, \
-    warden, the command): that of the whole tree, less the program's own, less that of an instance \
-    whose program does nothing; the latter varies by milliseconds a run. The kernel splits a process's time into user and system time by \
-    samples, at each tick of its clock: the sum is exact, the split is not for short runs.";
+    and of its children, as getrusage reports them to it; the paper does not say whether its \
+    columns contain the server's time. `server` is the processor time of all other processes of \
+    the instance (server, warden, the command): that of the whole tree, less the program's own, \
+    less that of an instance whose program does nothing. The latter varies by milliseconds a run, \
+    and on a busy machine by up to 0.2 s, so a short line's figure can be only that variation. \
+    The kernel splits a process's time into user and system time by samples, at each tick of its \
+    clock: the sum is exact, the split is not for short runs.";
 
 /// Times of one repetition, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
