@@ -11,9 +11,11 @@
 use core::cell::Cell;
 use core::error::Error;
 use core::ops::Range;
+use core::time::Duration;
 use std::time::Instant;
 
-use kyocho::dsm::{BarrierKind, Dsm, Placement, Settings, SharedArray};
+use kyocho::dsm::{BarrierKind, Dsm, Placement, Settings, SharedArray, Statistics};
+use kyocho_sys::clock::process_cpu_ns;
 
 type Grid<'a> = &'a [Cell<f32>];
 
@@ -44,6 +46,26 @@ fn heat(grid: Grid<'_>, rows: Range<usize>, columns: usize) {
     }
 }
 
+/// The sequential program: both grids after some rounds, and the time that this took.
+fn sequential(rows: usize, columns: usize, rounds: usize) -> ([Vec<Cell<f32>>; 2], Duration) {
+    let [red, black] = [(); 2].map(|()| vec![Cell::new(0.0); rows * columns]);
+    [&red, &black].into_iter().for_each(|grid| heat(grid, 0..rows, columns));
+    let begun = Instant::now();
+    for _ in 0..rounds {
+        sweep(0, &red, &black, 1..rows - 1, columns);
+        sweep(1, &black, &red, 1..rows - 1, columns);
+    }
+    let time = begun.elapsed();
+    ([red, black], time)
+}
+
+/// The share of write traps in the time that a node spent outside of its program's own code.
+fn share_of_traps(before: &Statistics, after: &Statistics) -> f64 {
+    let traps = after.noting - before.noting;
+    let outside = |all: &Statistics| all.detecting() + all.fetching + all.locking + all.at_barriers;
+    traps.as_secs_f64() / (outside(after) - outside(before)).as_secs_f64()
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number =
@@ -55,19 +77,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let elements = rows * columns;
 
-    // The sequential program.
-    let (red, black) = (vec![Cell::new(0.0); elements], vec![Cell::new(0.0); elements]);
-    [&red, &black].into_iter().for_each(|grid| heat(grid, 0..rows, columns));
-    let begun = Instant::now();
-    for _ in 0..rounds {
-        sweep(0, &red, &black, 1..rows - 1, columns);
-        sweep(1, &black, &red, 1..rows - 1, columns);
-    }
-    let alone = begun.elapsed();
+    let ([red, black], alone) = sequential(rows, columns, rounds);
 
     let mut dsm = Dsm::join(Settings { memory_bytes: 8 * elements + (1 << 20), locks: 1 })?;
     let shared_red = dsm.allocate::<f32>(elements, Placement::Blocks)?;
     let shared_black = dsm.allocate::<f32>(elements, Placement::Blocks)?;
+    let processor_ns = dsm.allocate::<u64>(dsm.nodes().into(), Placement::Blocks)?;
     let (me, nodes) = (usize::from(dsm.rank()), usize::from(dsm.nodes()));
     let part = rows * me / nodes..rows * (me + 1) / nodes;
     for grid in [&shared_red, &shared_black] {
@@ -76,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     dsm.barrier(kind)?;
     let mine = part.start.max(1)..part.end.min(rows - 1);
     let before = dsm.statistics();
-    let begun = Instant::now();
+    let (begun, begun_ns) = (Instant::now(), process_cpu_ns());
     let mut barriers = Vec::new();
     for _ in 0..rounds {
         for (colour, to, from) in [(0, &shared_red, &shared_black), (1, &shared_black, &shared_red)]
@@ -88,6 +103,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let (together, after) = (begun.elapsed(), dsm.statistics());
+    dsm.cells(&processor_ns)[me].set(process_cpu_ns() - begun_ns);
+    dsm.barrier(BarrierKind::Ordinary)?;
     let equal = |shared: &SharedArray<f32>, own: &[Cell<f32>]| {
         let pairs = dsm.cells(shared).iter().zip(own);
         pairs.into_iter().all(|(one, other)| one.get().to_bits() == other.get().to_bits())
@@ -97,18 +114,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if me == 0 {
         let share = (after.detecting() - before.detecting()).as_secs_f64() / together.as_secs_f64();
+        let processor_ns: u64 = dsm.cells(&processor_ns).iter().map(Cell::get).sum();
         barriers.sort();
         println!(
-            "sor {rows}x{} on {nodes} nodes, {} barrier, writes by {}: {:.2} times as fast as one, {:.1} us a round, {:.1} us a barrier (median), {} messages, {} bytes, {:.1} % noticing writes, equal bit for bit",
+            "sor {rows}x{} on {nodes} nodes, {} barrier, writes by {}: {:.2} times as fast as one, {:.1} us a round, {:.1} us of processor time a round, {:.1} us a barrier (median), {} messages, {} bytes, {:.1} % noticing writes, {:.1} % of the time outside of its own code in traps, equal bit for bit",
             2 * columns,
             if kind == BarrierKind::Ordinary { "ordinary" } else { "single-read-write" },
             dsm.detection(),
             alone.as_secs_f64() / together.as_secs_f64(),
             together.as_secs_f64() * 1e6 / rounds as f64,
+            processor_ns as f64 / 1e3 / rounds as f64,
             barriers.get(rounds).map_or(0.0, |barrier| barrier.as_secs_f64() * 1e6),
             after.traffic.messages_sent - before.traffic.messages_sent,
             after.traffic.bytes_sent - before.traffic.bytes_sent,
             100.0 * share,
+            100.0 * share_of_traps(&before, &after),
         );
     }
     dsm.leave()?;

@@ -17,6 +17,7 @@ use std::sync::{Barrier, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use kyocho::dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Settings};
+use kyocho_sys::clock::process_cpu_ns;
 
 /// Positions of a molecule's oxygen and two hydrogens, as fractions of the box; or their speeds, as
 /// fractions of the box a step.
@@ -158,6 +159,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Dsm::join(Settings { memory_bytes: 150 * molecules + (1 << 20), locks: molecules as u32 })?;
     let shared = dsm.allocate::<Atoms>(molecules, Placement::Blocks)?;
     let totals = dsm.allocate::<Force>(molecules, Placement::Blocks)?;
+    let processor_ns = dsm.allocate::<u64>(dsm.nodes().into(), Placement::Blocks)?;
     let (me, nodes) = (usize::from(dsm.rank()), usize::from(dsm.nodes()));
     // The others wait at the barrier below.
     let alone =
@@ -171,7 +173,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     dsm.barrier(BarrierKind::Ordinary)?;
     let before = dsm.statistics();
-    let begun = Instant::now();
+    let (begun, begun_ns) = (Instant::now(), process_cpu_ns());
     for _ in 0..steps {
         // Adds up the forces of this node first, so it locks each molecule once a step, as WATER
         // does.
@@ -194,6 +196,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         dsm.barrier(BarrierKind::Ordinary)?;
     }
     let (together, counted) = (begun.elapsed(), dsm.statistics());
+    dsm.cells(&processor_ns)[me].set(process_cpu_ns() - begun_ns);
+    dsm.barrier(BarrierKind::Ordinary)?;
     if let Some([(expected, one), (by_threads, threads)]) = alone {
         let bits = |atoms: &Atoms| atoms.map(|atom| atom.map(f64::to_bits));
         let found = dsm.cells(&shared).iter().map(|atoms| bits(&atoms.get()));
@@ -202,11 +206,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         {
             return Err("the molecules are not where the sequential program has them".into());
         }
+        let processor_ns: u64 = dsm.cells(&processor_ns).iter().map(|spent| spent.get()).sum();
         println!(
-            "water, {molecules} molecules, {steps} steps on {nodes} nodes, writes by {}: {:.2} times as fast as one, {:.2} times as fast as {nodes} kernel threads, {} messages, {} bytes, {} locks, {:.1} % noticing writes, equal bit for bit",
+            "water, {molecules} molecules, {steps} steps on {nodes} nodes, writes by {}: {:.2} times as fast as one, {:.2} times as fast as {nodes} kernel threads, {:.1} us a step, {:.1} us of processor time a step, {} messages, {} bytes, {} locks, {:.1} % noticing writes, equal bit for bit",
             dsm.detection(),
             one.as_secs_f64() / together.as_secs_f64(),
             threads.as_secs_f64() / together.as_secs_f64(),
+            together.as_secs_f64() * 1e6 / steps as f64,
+            processor_ns as f64 / 1e3 / steps as f64,
             counted.traffic.messages_sent,
             counted.traffic.bytes_sent,
             counted.locks,

@@ -2,16 +2,18 @@
 //! 3). Nodes are threads of this program, connected by TCP over loopback.
 //!
 //! ```text
-//! dsm [all|locks|pages] [TURNS]
+//! dsm [all|locks|pages|pairs] [TURNS]
 //! kyocho dsm run -n 2 dsm node [TURNS]      barrier, lock and increment, by processes, any transport
 //! ```
-//! Prints one figure per line, as JSON: its name, and its value. Figures 4 and 5 are programs,
-//! `examples/water.rs` and `examples/sor.rs`; `bench/run --part dsm` runs all of it in rounds.
+//! Prints one figure per line, as JSON: its name, and its value. `pairs` prints two matrices, a line
+//! each. Figures 4 and 5 are programs, `examples/water.rs` and `examples/sor.rs`; `bench/run --part
+//! dsm` runs all of it in rounds.
 
 mod cluster;
 mod locks;
 mod node;
 mod pages;
+mod pairs;
 
 /// Prints a figure.
 fn figure(name: &str, value: f64) {
@@ -30,5 +32,8 @@ fn main() {
     }
     if wanted("pages") {
         pages::run(turns);
+    }
+    if wanted("pairs") {
+        pairs::run();
     }
 }

@@ -7,12 +7,16 @@
 //! again, on hosts with separate network stacks (`bench/namespaces`), if that is permitted.
 
 mod mpi;
+mod pairs;
 mod plot;
+mod scaling;
 
 use crate::lisp::build_kyocho;
 use crate::progress::Progress;
 use crate::statistics::Spread;
 use crate::{Options, Part, build, process};
+use pairs::Pairs;
+use scaling::Scaling;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -165,8 +169,8 @@ const RUNS_ON_HOSTS: [(&str, &[&str]); 3] = [
 /// The programs under measurement.
 struct Programs {
     locks_and_pages: PathBuf,
-    /// The peer, if it could be built.
-    mpi: Option<mpi::Mpi>,
+    /// The peer, or why it could not be built.
+    mpi: Result<mpi::Mpi, String>,
     kyocho: PathBuf,
     examples: PathBuf,
 }
@@ -179,31 +183,55 @@ pub fn run(options: &Options) -> Result<Part, String> {
     let programs = Programs::build(&options.build_into())?;
     let turns = if options.quick { "200" } else { "2000" };
     let on_hosts = if options.namespaces { &RUNS_ON_HOSTS[..] } else { &[] };
-    let steps = 1 + RUNS.len() + on_hosts.len() + usize::from(programs.mpi.is_some());
-    let mut progress = Progress::new(options.rounds() * steps);
+    // With `--quick` one round of these shows that they run.
+    let scaling_rounds = if options.quick { 1 } else { options.rounds() };
+    let curves = scaling_rounds * scaling::CURVES.len() * scaling::NODES.len();
+    let steps = 1 + RUNS.len() + on_hosts.len() + usize::from(programs.mpi.is_ok());
+    let mut notes: Vec<_> = programs.mpi.as_ref().err().cloned().into_iter().collect();
+    let mut progress = Progress::new(options.rounds() * steps + curves);
+    let (mut pairs, mut scaling) = (Pairs::default(), Scaling::default());
     let mut figures: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for round in 1..=options.rounds() {
         progress.step(&format!("round {round}: locks and pages"));
-        let mut all = programs.locks_and_pages(turns)?;
+        let output = programs.locks_and_pages(turns)?;
+        pairs.add(&output)?;
+        let mut all = figures_of(&output);
         for (name, how, words) in RUNS {
             progress.step(&format!("round {round}: {name}"));
             all.extend(programs.nodes(name, how, words)?);
         }
         for (name, words) in on_hosts {
             progress.step(&format!("round {round}: {name}"));
-            all.extend(programs.hosts(name, words)?);
+            match programs.hosts(name, words)? {
+                Ok(figure) => all.push(figure),
+                Err(why) => notes.push(format!("{name} not measured: {why}")),
+            }
         }
-        if let Some(mpi) = &programs.mpi {
+        if let Ok(mpi) = &programs.mpi {
             progress.step(&format!("round {round}: MPI"));
             all.extend(programs.beside(mpi, turns, &all)?);
         }
         all.into_iter().for_each(|(name, value)| figures.entry(name).or_default().push(value));
+        if round <= scaling_rounds {
+            programs.scale(&mut scaling, options.quick, |name| {
+                progress.step(&format!("round {round}: {name}"));
+            })?;
+        }
     }
     drop(progress);
     let lines: Vec<Value> = LINES.iter().filter_map(|line| report(line, &figures)).collect();
     let host = &options.host;
-    let markdown = markdown(host, options.rounds(), &lines);
-    let json = json!({ "host": host, "rounds": options.rounds(), "lines": lines });
+    notes.sort();
+    notes.dedup();
+    notes.iter().for_each(|note| eprintln!("bench: dsm: {note}"));
+    let markdown = markdown(host, options.rounds(), &lines)
+        + &notes.iter().map(|note| format!("\n{note}\n")).collect::<String>()
+        + &pairs.markdown()
+        + &scaling.markdown(4)
+        + &scaling.markdown(5);
+    let json = json!({ "host": host, "rounds": options.rounds(), "notes": notes, "lines": lines,
+        "figure_3": pairs.figure_3(), "table_3": pairs.table_3(),
+        "figure_4": scaling.figure(4), "figure_5": scaling.figure(5) });
     let medians = figures
         .iter()
         .filter_map(|(name, values)| Some((name.as_str(), Spread::of(values)?.median)));
@@ -217,22 +245,38 @@ impl Programs {
         let kyocho = build_kyocho(&into)?;
         eprintln!("bench: building dsm");
         let mpi = mpi::Mpi::build(&into);
+        let feature = mpi.is_ok().then_some("--features=mpi");
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--quiet", "--release", "-p", "kyocho", "--target-dir"]);
-        cargo.arg(into.join("kyocho")).args(mpi.is_some().then_some("--features=mpi"));
+        cargo.arg(into.join("kyocho")).args(feature);
         build::finish(cargo.args(["--example", "sor", "--example", "water"]))?;
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--quiet", "--release", "--manifest-path", "bench/dsm/Cargo.toml"]);
-        cargo.args(mpi.is_some().then_some("--features=mpi"));
-        build::finish(cargo.arg("--target-dir").arg(&into))?;
+        build::finish(cargo.args(feature).arg("--target-dir").arg(&into))?;
         let examples = into.join("kyocho/release/examples");
         Ok(Self { locks_and_pages: into.join("release/dsm"), mpi, kyocho, examples })
     }
 
-    /// The figures of one run of `bench/dsm`.
-    fn locks_and_pages(&self, turns: &str) -> Result<Vec<(String, f64)>, String> {
+    /// The output of one run of `bench/dsm`.
+    fn locks_and_pages(&self, turns: &str) -> Result<String, String> {
         let mut command = process::limited(&self.locks_and_pages, RUN_SECONDS_MAX);
-        Ok(figures_of(&process::run(command.args(["all", turns]))?.output))
+        Ok(process::run(command.args(["all", turns]))?.output)
+    }
+
+    /// One round of figures 4 and 5, on every number of nodes. `begin` is told of each run.
+    fn scale(
+        &self,
+        scaling: &mut Scaling,
+        is_quick: bool,
+        mut begin: impl FnMut(&str),
+    ) -> Result<(), String> {
+        for curve in &scaling::CURVES {
+            for nodes in scaling::NODES {
+                begin(&format!("{}, {nodes} nodes", curve.name));
+                scaling.run(curve, nodes, is_quick, &self.kyocho, &self.examples)?;
+            }
+        }
+        Ok(())
     }
 
     /// The figures of a program on two nodes: speed-up over one node, and the share of time spent
@@ -294,16 +338,13 @@ impl Programs {
         Ok(figures)
     }
 
-    /// The same on two hosts; `None`, with a message, if this machine does not permit them.
-    fn hosts(&self, name: &str, words: &[&str]) -> Result<Option<(String, f64)>, String> {
+    /// The same on two hosts, or the reason if this machine does not permit them.
+    fn hosts(&self, name: &str, words: &[&str]) -> Result<Result<(String, f64), String>, String> {
         let mut command = process::limited(Path::new("bench/namespaces"), RUN_SECONDS_MAX);
         command.arg("2").arg(self.examples.join(words[0])).args(&words[1..]);
         match process::run(&mut command) {
-            Ok(run) => Ok(Some((name.to_owned(), faster(name, &run.output)?))),
-            Err(why) if why.contains("skipped namespaces") => {
-                eprintln!("bench: {name}: {why}");
-                Ok(None)
-            }
+            Ok(run) => Ok(Ok((name.to_owned(), faster(name, &run.output)?))),
+            Err(why) if why.contains("skipped namespaces") => Ok(Err(why)),
             Err(why) => Err(why),
         }
     }

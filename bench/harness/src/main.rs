@@ -1,12 +1,13 @@
 //! Runs the benches side by side and writes the results as Markdown, JSON and SVG.
 //!
-//! Ten parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
+//! Eleven parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
 //! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and figures
 //! 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (paper 2's
 //! requirements of page tables and TLBs), `gates` (calls between address spaces beside a Unix
 //! socket), `dsm` (paper 3's figures and table 3), `unix` (paper 2's UNIX server compared with the
 //! host alone), `sessions` (a thousand sessions of one server), `lines` (sizes of sources, papers 1
-//! and 2). A part returns its tables, its figures as JSON, and its plots.
+//! and 2), `stranded` (paper 4's unused cells and time slices). A part returns its tables, its
+//! figures as JSON, and its plots.
 
 mod build;
 mod cells;
@@ -22,6 +23,7 @@ mod process;
 mod progress;
 mod sessions;
 mod statistics;
+mod stranded;
 mod threads;
 mod unix;
 
@@ -95,6 +97,8 @@ enum PartName {
     Sessions,
     /// Papers 1 and 2: lines of a scheduler, of machine-dependent code, of the UNIX personalities
     Lines,
+    /// Paper 4: unused cells in the caches of waiting threads, and time slices
+    Stranded,
 }
 
 /// The results of one part.
@@ -147,7 +151,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(options.build_into())
         .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, TimerClock); 10] = [
+    let all: [(PartName, TimerClock); 11] = [
         (PartName::Threads, threads::run),
         (PartName::Lisp, lisp::run),
         (PartName::Cells, cells::run),
@@ -158,6 +162,7 @@ fn run(options: &Options) -> Result<(), String> {
         (PartName::Unix, unix::run),
         (PartName::Sessions, sessions::run),
         (PartName::Lines, lines::run),
+        (PartName::Stranded, stranded::run),
     ];
     let mut whole = serde_json::Map::new();
     for (name, measure) in all {

@@ -6,10 +6,8 @@
 
 use crate::progress::Progress;
 use crate::statistics::Spread;
-use crate::{Options, Part, process};
+use crate::{Options, Part, build, process};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const RUN_SECONDS_MAX: u32 = 300;
 const SESSIONS: &str = "1000";
@@ -28,7 +26,8 @@ const FIGURES: [(&str, &str, Option<f64>); 4] = [
 /// # Errors
 /// The program cannot be built, or an answer is wrong.
 pub fn run(options: &Options) -> Result<Part, String> {
-    let program = build_program(&options.build_into())?;
+    // Cargo builds the server with it.
+    let program = build::bench("kyocho-cli", "sessions", &options.build_into())?;
     let seconds = if options.quick { "3" } else { "20" };
     let mut progress = Progress::new(options.rounds());
     let mut results = Vec::new();
@@ -43,20 +42,6 @@ pub fn run(options: &Options) -> Result<Part, String> {
     let markdown = markdown(&options.host, options.rounds(), &results);
     let json = json!({ "host": options.host, "rounds": options.rounds(), "results": results });
     Ok(Part { name: "sessions", json, markdown, plots: Vec::new() })
-}
-
-/// Cargo builds the server with it, and prints the path of the program.
-fn build_program(into: &Path) -> Result<PathBuf, String> {
-    eprintln!("bench: building sessions");
-    let into = into.canonicalize().map_err(|failure| failure.to_string())?.join("kyocho");
-    let mut cargo = Command::new("cargo");
-    cargo.args(["bench", "--quiet", "-p", "kyocho-cli", "--bench", "sessions", "--no-run"]);
-    cargo.args(["--message-format", "json", "--target-dir"]).arg(&into);
-    let told = process::run(&mut cargo)?.output;
-    let messages = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut programs = messages.filter(|message| message["target"]["name"] == "sessions");
-    let program = programs.find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    program.ok_or_else(|| "cargo built no program for the bench `sessions`".to_owned())
 }
 
 fn spread(results: &[Value], server: &str, key: &str) -> Option<Spread> {

@@ -1,5 +1,7 @@
 //! Medians with their spread.
 
+use serde_json::{Value, json};
+
 /// The median of some values, the least and the greatest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
@@ -24,6 +26,11 @@ impl Spread {
             f64::midpoint(sorted[middle - 1], sorted[middle])
         };
         Some(Self { median, least, most })
+    }
+
+    /// The three values by name.
+    pub fn to_json(self) -> Value {
+        json!({ "median": self.median, "least": self.least, "most": self.most })
     }
 }
 

@@ -1,9 +1,11 @@
 //! Paper 2, §1: unmodified programs under the UNIX server, beside the same programs run natively.
 //!
-//! One program, `bench/unix/lines.c`, repeats one operation and prints the time of one repetition.
+//! One program, `bench/unix/lines.c`, repeats one operation and prints the times of one repetition.
 //! A round runs each line natively and inside, one after the other, in alternating order; a ratio,
 //! native over inside, is taken within the round. Figures without a native counterpart are
 //! separate.
+
+mod times;
 
 use crate::lisp::build_kyocho;
 use crate::progress::Progress;
@@ -13,6 +15,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use times::{Rounds, Times};
 
 const RUN_SECONDS_MAX: u32 = 300;
 
@@ -66,20 +69,20 @@ pub fn run(options: &Options) -> Result<Part, String> {
     let programs = Programs::build(options)?;
     let smaller = if options.quick { 10 } else { 1 };
     let mut progress = Progress::new(options.rounds() * (LINES.len() + FIGURES.len()));
-    let mut ratios = vec![Vec::new(); LINES.len()];
-    let mut natives_ns = vec![Vec::new(); LINES.len()];
+    let mut times = vec![Rounds::new(); LINES.len()];
     let mut figures = vec![Vec::new(); FIGURES.len()];
     for round in 1..=options.rounds() {
+        let empty = programs.empty_instance()?;
         for (index, &(name, count, ..)) in LINES.iter().enumerate() {
             progress.step(&format!("round {round}: {name}"));
             let mut order = [Side::Native, Side::Inside];
             order.rotate_left(round % 2);
-            let mut pair = [0.0; 2];
-            for side in order {
-                pair[side as usize] = programs.line_ns(side, name, (count / smaller).max(1))?;
-            }
-            ratios[index].push(pair[0] / pair[1]);
-            natives_ns[index].push(pair[0]);
+            let measure = |side| programs.line(side, name, (count / smaller).max(1), empty);
+            let (first, second) = (measure(order[0])?, measure(order[1])?);
+            times[index].push(match order[0] {
+                Side::Native => [first, second],
+                Side::Inside => [second, first],
+            });
         }
         for (index, (name, ..)) in FIGURES.iter().enumerate() {
             progress.step(&format!("round {round}: {name}"));
@@ -87,10 +90,13 @@ pub fn run(options: &Options) -> Result<Part, String> {
         }
     }
     drop(progress);
-    let rows = rows(&ratios, &natives_ns, &figures);
+    let rows = rows(&times, &figures);
+    let lines = LINES.iter().zip(&times).map(|((name, _, what, _), times)| (*name, *what, times));
+    let table_4 = times::table_4(lines);
     let host = &options.host;
-    let markdown = markdown(host, options.rounds(), &rows);
-    let json = json!({ "host": host, "rounds": options.rounds(), "lines": rows });
+    let markdown = markdown(host, options.rounds(), &rows) + &times::markdown(&table_4);
+    let json = json!({ "host": host, "rounds": options.rounds(), "lines": rows,
+        "table_4": table_4 });
     Ok(Part { name: "unix", json, markdown, plots: Vec::new() })
 }
 
@@ -120,8 +126,15 @@ impl Programs {
         command
     }
 
-    /// Nanoseconds of one repetition.
-    fn line_ns(&self, side: Side, name: &str, count: u32) -> Result<f64, String> {
+    /// Processor time of an instance whose program does next to nothing.
+    fn empty_instance(&self) -> Result<Duration, String> {
+        let mut command = self.inside();
+        command.arg(&self.lines).args(["scall", "1"]);
+        Ok(process::run(&mut command)?.cpu)
+    }
+
+    /// The times of one repetition. `empty` is the processor time of an instance that does nothing.
+    fn line(&self, side: Side, name: &str, count: u32, empty: Duration) -> Result<Times, String> {
         let mut command = match side {
             Side::Native => process::limited(&self.lines, RUN_SECONDS_MAX),
             Side::Inside => {
@@ -135,7 +148,14 @@ impl Programs {
             command.arg(&self.script);
         }
         let run = process::run(&mut command)?;
-        run.output.trim().parse().map_err(|_| format!("{name} printed {:?}", run.output))
+        let times = Times::from_output(&run.output);
+        let times = times.ok_or_else(|| format!("{name} printed {:?}", run.output))?;
+        let own_ns = (times.user_ns + times.system_ns) * f64::from(count);
+        let others_ns = run.cpu.saturating_sub(empty).as_secs_f64() * 1e9 - own_ns;
+        // Less than 0 is the variation of the time that an empty instance takes.
+        let server_ns = others_ns.max(0.0) / f64::from(count);
+        let server_ns = matches!(side, Side::Inside).then_some(server_ns);
+        Ok(Times { server_ns, ..times })
     }
 
     /// Figure `index` of [`FIGURES`].
@@ -207,17 +227,18 @@ fn millis(duration: Duration) -> f64 {
 }
 
 /// The lines of the report.
-fn rows(ratios: &[Vec<f64>], natives_ns: &[Vec<f64>], figures: &[Vec<f64>]) -> Vec<Value> {
+fn rows(times: &[Rounds], figures: &[Vec<f64>]) -> Vec<Value> {
     let row = |what: &str, values: &[f64], unit: &str, mark: Option<String>| {
         let spread = Spread::of(values)?;
         Some(json!({ "what": what, "median": spread.median, "least": spread.least,
             "most": spread.most, "unit": unit, "mark": mark }))
     };
-    let lines = LINES.iter().zip(ratios.iter().zip(natives_ns));
-    let lines = lines.filter_map(|((name, _, what, mark), (ratios, natives_ns))| {
-        let native_ns = Spread::of(natives_ns)?.median;
+    let lines = LINES.iter().zip(times).filter_map(|((name, _, what, mark), rounds)| {
+        let of = |value: fn(&[Times; 2]) -> f64| rounds.iter().map(value).collect::<Vec<_>>();
+        let native_ns = Spread::of(&of(|[native, _]| native.real_ns))?.median;
         let what = format!("{name}: {what}; natively {}", shown(native_ns));
-        row(&what, ratios, "of native", mark.map(|mark| format!(">= {mark}")))
+        let ratios = of(|[native, inside]| native.real_ns / inside.real_ns);
+        row(&what, &ratios, "of native", mark.map(|mark| format!(">= {mark}")))
     });
     let figures = FIGURES.iter().zip(figures).filter_map(|((what, unit, mark), values)| {
         row(what, values, unit, Some(format!("<= {mark}")))

@@ -36,7 +36,7 @@ use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
 use crate::page::WORDS_A_PAGE;
 use crate::region::Placement;
-use crate::transport::{JoinError, Local, Shm, Tcp, TcpSettings, Transport};
+use crate::transport::{JoinError, Local, Shm, Tcp, TcpSettings, Traffic, Transport};
 use crate::watch::Detection;
 use lock_calls::lock_calls;
 use node_threads::handler_stack;
@@ -379,6 +379,13 @@ impl Dsm {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.running.core.statistics()
+    }
+
+    /// Messages and bytes exchanged with one peer: its part of [`Statistics::traffic`]. Zero for
+    /// this node itself and for a node that does not exist.
+    #[must_use]
+    pub fn traffic_with(&self, peer: NodeId) -> Traffic {
+        self.running.core.traffic_with(peer)
     }
 
     /// Crosses a last barrier, and leaves when all nodes have crossed it. A node that is dropped

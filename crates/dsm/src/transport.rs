@@ -16,6 +16,7 @@ mod shm;
 mod tcp;
 
 use core::fmt;
+use core::iter::Sum;
 use core::time::Duration;
 
 use kyocho_sys::prim::clock::Instant;
@@ -68,7 +69,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Number of messages and bytes of one node.
+/// Number of messages and bytes of one node, with one peer or with all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Messages sent.
@@ -79,6 +80,31 @@ pub struct Traffic {
     pub messages_received: u64,
     /// Their bytes.
     pub bytes_received: u64,
+}
+
+impl Traffic {
+    /// Counts a message that was sent.
+    pub(crate) fn sent(&mut self, message: &[u8]) {
+        self.messages_sent += 1;
+        self.bytes_sent += message.len() as u64;
+    }
+
+    /// Counts a message that has arrived.
+    pub(crate) fn received(&mut self, message: &[u8]) {
+        self.messages_received += 1;
+        self.bytes_received += message.len() as u64;
+    }
+}
+
+impl Sum for Traffic {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            messages_sent: sum.messages_sent + one.messages_sent,
+            bytes_sent: sum.bytes_sent + one.bytes_sent,
+            messages_received: sum.messages_received + one.messages_received,
+            bytes_received: sum.bytes_received + one.bytes_received,
+        })
+    }
 }
 
 /// Bounds of connections.
@@ -182,6 +208,9 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// without bounds ignore it.
     fn bound(&self, (_message_bytes_max, _queue_bytes_max): (usize, usize)) {}
 
-    /// The traffic so far.
+    /// The traffic so far, with all peers.
     fn traffic(&self) -> Traffic;
+
+    /// The part of it with one peer; none with this node itself or beyond the cluster.
+    fn traffic_with(&self, peer: NodeId) -> Traffic;
 }

@@ -53,6 +53,10 @@ impl Transport for Panicking {
     fn traffic(&self) -> Traffic {
         self.inner.traffic()
     }
+
+    fn traffic_with(&self, peer: NodeId) -> Traffic {
+        self.inner.traffic_with(peer)
+    }
 }
 
 /// Longer than any test may take.

@@ -72,6 +72,10 @@ impl Transport for DyingTransport {
     fn traffic(&self) -> Traffic {
         self.inner.traffic()
     }
+
+    fn traffic_with(&self, peer: NodeId) -> Traffic {
+        self.inner.traffic_with(peer)
+    }
 }
 
 /// Every kind of call, including requests that other nodes answer and answers that they need.

@@ -180,6 +180,10 @@ impl Transport for RecordingNetwork {
     fn traffic(&self) -> Traffic {
         self.0.traffic()
     }
+
+    fn traffic_with(&self, peer: NodeId) -> Traffic {
+        self.0.traffic_with(peer)
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::Instant;
 use kyocho_dsm::NodeId;
 use kyocho_dsm::transport::{
     Arrival, Cause, Cluster, JoinError, Local, SHM_NODES_MAX, Secret, Shared, Shm, Tcp,
-    TcpSettings, Transport, Waiter,
+    TcpSettings, Traffic, Transport, Waiter,
 };
 use kyocho_dsm::wire::VERSION;
 
@@ -124,6 +124,31 @@ fn messages_arrive_in_order_from_all_peers() {
         let traffic = mesh[0].traffic();
         assert_eq!((traffic.messages_received, traffic.bytes_received), (400, 1600));
         assert_eq!((mesh[1].traffic().messages_sent, mesh[1].traffic().bytes_sent), (200, 800));
+    }
+}
+
+#[test]
+fn traffic_is_counted_by_peer() {
+    for mesh in meshes(3) {
+        let messages = [&b"one"[..], b"three", b"nine and a half"];
+        mesh[0].send(NodeId(1), messages[0]);
+        mesh[0].send(NodeId(2), messages[1]);
+        mesh[0].send(NodeId(2), messages[2]);
+        receive(&*mesh[1], 1);
+        receive(&*mesh[2], 2);
+        let sent =
+            |messages_sent, bytes_sent| Traffic { messages_sent, bytes_sent, ..Traffic::default() };
+        let received = |messages_received, bytes_received| Traffic {
+            messages_received,
+            bytes_received,
+            ..Traffic::default()
+        };
+        let between = |one: usize, other| mesh[one].traffic_with(NodeId(other));
+        assert_eq!([between(0, 1), between(0, 2)], [sent(1, 3), sent(2, 20)]);
+        assert_eq!([between(1, 0), between(2, 0)], [received(1, 3), received(2, 20)]);
+        // Nothing passed between the others, to a node itself, or to a node that does not exist.
+        assert_eq!([between(1, 2), between(0, 0), between(0, 3)], [Traffic::default(); 3]);
+        assert_eq!(mesh[0].traffic(), sent(3, 23));
     }
 }
 

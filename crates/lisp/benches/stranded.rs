@@ -11,6 +11,9 @@
 //! Then the busy threads alone, by time slice, with two cache sizes. Baseline of all ratios, in the
 //! same run: an adaptive cache, slices of 5 ms. Each configuration runs in a process of its own,
 //! [`REPEATS`] times; results are medians. One virtual processor.
+//!
+//! With `--json` each configuration runs once and is a line of JSON; `bench/run --part stranded`
+//! runs that in rounds. `--quick` makes an eighth of the lists in an eighth of the heap.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
 
 use core::time::Duration;
@@ -24,8 +27,14 @@ const REPEATS: usize = 5;
 const IDLE: usize = 10_000;
 const BUSY: usize = 10;
 const HEAP_BYTES: usize = 512 << 20;
+/// Lists that a busy thread makes in each tenth of its work.
+const LISTS: usize = 400;
+/// By how much less there is with `--quick`, of both.
+const QUICK: usize = 8;
 const SIZES: [&str; 8] = ["16", "64", "256", "1024", "4096", "16384", "32768", "auto"];
 const SLICES_MS: [u64; 6] = [1, 2, 5, 20, 100, 500];
+/// Cache sizes with which time slices are compared.
+const SLICE_CACHES: [&str; 2] = ["100", "auto"];
 
 /// Every busy thread makes lists of 1,000 pairs. After each tenth of its work the main thread sends
 /// a message to each idle thread.
@@ -61,12 +70,37 @@ struct Found {
 
 fn main() {
     let words: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
-    if let [one, cache, slice_ms, idle] = &words[..]
+    let is_given = |name: &str| words.iter().any(|word| word == name);
+    let scale = if is_given("--quick") { QUICK } else { 1 };
+    if let [one, cache, slice_ms, idle, ..] = &words[..]
         && one == "one"
     {
-        return measure(cache, slice_ms.parse().unwrap(), idle.parse().unwrap());
+        return measure(cache, slice_ms.parse().unwrap(), idle.parse().unwrap(), scale);
     }
     let idle = words.iter().find_map(|word| word.parse().ok()).unwrap_or(IDLE);
+    if is_given("--json") {
+        lines(idle, scale);
+    } else {
+        tables(idle, scale);
+    }
+}
+
+/// Each configuration once, a line of JSON each.
+fn lines(idle: usize, scale: usize) {
+    let by_cache = SIZES.map(|cache| (cache, 5, idle));
+    let by_slice =
+        SLICES_MS.into_iter().flat_map(|slice| SLICE_CACHES.map(|cache| (cache, slice, 0)));
+    for (cache, slice_ms, idle) in by_cache.into_iter().chain(by_slice) {
+        let Found { ms, stranded, asked, collections } = repeat(cache, slice_ms, idle, scale, 1);
+        println!(
+            "{{\"cache\": \"{cache}\", \"slice_ms\": {slice_ms}, \"busy\": {BUSY}, \"idle\": {idle}, \"ms\": {ms:.3}, \"stranded\": {stranded:.1}, \"asked\": {asked}, \"collections\": {collections}}}"
+        );
+    }
+}
+
+/// Medians, as two tables.
+fn tables(idle: usize, scale: usize) {
+    let repeat = |cache, slice_ms, idle| repeat(cache, slice_ms, idle, scale, REPEATS);
     let baseline = repeat("auto", 5, idle);
     println!(
         "{BUSY} busy threads and {idle} idle ones, one virtual processor, medians of {REPEATS} runs"
@@ -90,7 +124,7 @@ fn main() {
         "slice", "cache", "ms", "ratio", "stranded a collection", "asked"
     );
     for slice_ms in SLICES_MS {
-        for cache in ["100", "auto"] {
+        for cache in SLICE_CACHES {
             let found = repeat(cache, slice_ms, 0);
             let ratio = found.ms / baseline.ms;
             println!(
@@ -101,13 +135,14 @@ fn main() {
     }
 }
 
-/// Medians over processes that each measure this once.
-fn repeat(cache: &str, slice_ms: u64, idle: usize) -> Found {
+/// Medians over so many processes that each measure this once.
+fn repeat(cache: &str, slice_ms: u64, idle: usize, scale: usize, repeats: usize) -> Found {
     let (slice, idle) = (slice_ms.to_string(), idle.to_string());
     let mut columns: [Vec<f64>; 4] = Default::default();
-    for _ in 0..REPEATS {
+    for _ in 0..repeats {
         let output = Command::new(env::current_exe().unwrap())
             .args(["one", cache, &slice, &idle])
+            .args((scale == QUICK).then_some("--quick"))
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -116,15 +151,15 @@ fn repeat(cache: &str, slice_ms: u64, idle: usize) -> Found {
         columns.iter_mut().zip(figures).for_each(|(column, figure)| column.push(figure));
     }
     let [ms, stranded, asked, collections] = columns.map(|mut column| {
-        assert_eq!(column.len(), REPEATS);
+        assert_eq!(column.len(), repeats);
         column.sort_by(f64::total_cmp);
-        column[REPEATS / 2]
+        column[repeats / 2]
     });
     Found { ms, stranded, asked, collections }
 }
 
 /// Measures one configuration in this process, and prints the results.
-fn measure(cache: &str, slice_ms: u64, idle: usize) {
+fn measure(cache: &str, slice_ms: u64, idle: usize, scale: usize) {
     let cell_cache = match cache.parse() {
         Ok(cells) => CellCache::Fixed(cells),
         Err(_) => CellCache::Auto,
@@ -133,7 +168,7 @@ fn measure(cache: &str, slice_ms: u64, idle: usize) {
         cell_cache,
         time_slice: Some(Duration::from_millis(slice_ms)),
         virtual_processors: Some(1),
-        memory_max_bytes: HEAP_BYTES,
+        memory_max_bytes: HEAP_BYTES / scale,
         ..Options::default()
     };
     let system = System::boot(options, &mut |_| {}).unwrap();
@@ -143,7 +178,8 @@ fn measure(cache: &str, slice_ms: u64, idle: usize) {
     let before = system.statistics();
     let asked = asked_for_cells(&mut session);
     let begin = Instant::now();
-    session.eval("(do ((n 0 (+ n 1))) ((= n 10)) (round 400))", "bench").unwrap();
+    let work = format!("(do ((n 0 (+ n 1))) ((= n 10)) (round {}))", LISTS / scale);
+    session.eval(&work, "bench").unwrap();
     let ms = begin.elapsed().as_secs_f64() * 1e3;
     let asked = asked_for_cells(&mut session) - asked;
     let after = system.statistics();
@@ -153,8 +189,13 @@ fn measure(cache: &str, slice_ms: u64, idle: usize) {
     println!("{ms} {} {asked} {collections}", stranded as f64 / collections as f64);
 }
 
-/// Number of requests for cells.
+/// Number of requests for cells: cells that did not come from a cache.
 fn asked_for_cells(session: &mut Session) -> u64 {
-    let text = "(vector-ref (car (system-call-statistics)) 2)";
+    let text = "(apply + (map (lambda (row)
+                                (if (and (eq? (vector-ref row 0) 'cons)
+                                         (not (eq? (vector-ref row 1) 'cache)))
+                                    (vector-ref row 2)
+                                    0))
+                              (system-call-statistics)))";
     session.eval(text, "bench").unwrap().values.last().unwrap().parse().unwrap()
 }

@@ -53,12 +53,12 @@ pub(super) fn times(curve: &Curve, title: &str) -> Result<String, Failure> {
             (
                 "user time",
                 USER,
-                points.iter().map(|(size, point)| (*size, point.user_ms)).collect(),
+                points.iter().map(|(size, point)| (*size, point.user.median)).collect(),
             ),
             (
                 "system time",
                 SYSTEM,
-                points.iter().map(|(size, point)| (*size, point.system_ms)).collect(),
+                points.iter().map(|(size, point)| (*size, point.system.median)).collect(),
             ),
             ("real time, no caching", RED, vec![(1.0, off), (4096.0, off)]),
             ("real time, auto", AUTO, vec![(1.0, auto), (4096.0, auto)]),

@@ -73,11 +73,11 @@ pub(super) struct Curve {
     pub(super) points: Vec<(&'static str, Vec<Sample>)>,
 }
 
-/// Medians of one point.
+/// Times of one point, in milliseconds; medians of its cells and messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Point {
-    pub(super) user_ms: f64,
-    pub(super) system_ms: f64,
+    pub(super) user: Spread,
+    pub(super) system: Spread,
     pub(super) real: Spread,
     cells: f64,
     messages: f64,
@@ -94,8 +94,8 @@ impl Curve {
         let spread =
             |field: fn(&Sample) -> f64| Spread::of(&samples.iter().map(field).collect::<Vec<_>>());
         Some(Point {
-            user_ms: spread(|sample| sample.user_ms)?.median,
-            system_ms: spread(|sample| sample.system_ms)?.median,
+            user: spread(|sample| sample.user_ms)?,
+            system: spread(|sample| sample.system_ms)?,
             real: spread(|sample| sample.real_ms)?,
             cells: spread(|sample| sample.cells)?.median,
             messages: spread(|sample| sample.messages)?.median,
@@ -109,9 +109,8 @@ impl Curve {
             .filter_map(|(cache, _)| {
                 let point = self.at(cache)?;
                 Some(
-                    json!({ "cache": cache, "user_ms": point.user_ms, "system_ms": point.system_ms,
-                    "real_ms": { "median": point.real.median, "least": point.real.least,
-                        "most": point.real.most },
+                    json!({ "cache": cache, "user_ms": point.user.to_json(), "system_ms": point.system.to_json(),
+                    "real_ms": point.real.to_json(),
                     "cells": point.cells, "messages": point.messages }),
                 )
             })
@@ -136,7 +135,7 @@ impl Curve {
                 text,
                 format_args!(
                     "| {cache} | {} | {} | {:.3} | {:.3} | {median:.3} ({least:.3} to {most:.3}) | {gain:.2} |\n",
-                    point.cells, point.messages, point.user_ms, point.system_ms
+                    point.cells, point.messages, point.user.median, point.system.median
                 ),
             );
         }
@@ -161,7 +160,9 @@ impl Report {
             .iter()
             .map(|curve| curve.as_ref().map_or_else(|why| json!({ "failed": why }), Curve::to_json))
             .collect();
-        json!({ "host": self.host, "rounds": self.rounds,
+        let table_1: Vec<_> =
+            [&self.ackermann, &self.quicksort].into_iter().filter_map(table_1_row).collect();
+        json!({ "host": self.host, "rounds": self.rounds, "table_1": table_1,
             "figure_3": self.quicksort.to_json(), "figure_4": self.ackermann.to_json(),
             "machine": allocating })
     }
@@ -185,21 +186,32 @@ impl Report {
     }
 }
 
+/// A line of table 1: real times without a cache, with the size from which the paper's times are
+/// flat, and with a size that adapts; and the ratios to no cache, of medians.
+fn table_1_row(curve: &Curve) -> Option<Value> {
+    let (published_off, published_on) = curve.program.published?;
+    let real = |cache| Some(curve.at(cache)?.real);
+    let (off, hundred, auto) = (real("off")?, real("100")?, real("auto")?);
+    Some(json!({ "program": curve.program.title,
+        "off_ms": off.to_json(), "cache_100_ms": hundred.to_json(), "auto_ms": auto.to_json(),
+        "ratio_100": off.median / hundred.median, "ratio_auto": off.median / auto.median,
+        "published_off_s": published_off, "published_on_s": published_on,
+        "published_ratio": published_off / published_on }))
+}
+
 fn table_1_line(text: &mut String, curve: &Curve) {
-    let (Some(off), Some(hundred), Some(auto), Some((published_off, published_on))) =
-        (curve.at("off"), curve.at("100"), curve.at("auto"), curve.program.published)
-    else {
-        return;
-    };
-    let [off, hundred, auto] = [off, hundred, auto].map(|point| point.real.median);
+    let Some(row) = table_1_row(curve) else { return };
+    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+    let [off, hundred, auto] =
+        ["off_ms", "cache_100_ms", "auto_ms"].map(|key| number(&row[key]["median"]));
+    let [ratio_100, ratio_auto, published_off, published_on, published_ratio] =
+        ["ratio_100", "ratio_auto", "published_off_s", "published_on_s", "published_ratio"]
+            .map(|key| number(&row[key]));
     put(
         text,
         format_args!(
-            "| {} | {off:.3} | {hundred:.3} | {auto:.3} | {:.2} | {:.2} | {published_off:.3}, {published_on:.3} | {:.2} |\n",
+            "| {} | {off:.3} | {hundred:.3} | {auto:.3} | {ratio_100:.2} | {ratio_auto:.2} | {published_off:.3}, {published_on:.3} | {published_ratio:.2} |\n",
             curve.program.title,
-            off / hundred,
-            off / auto,
-            published_off / published_on
         ),
     );
 }

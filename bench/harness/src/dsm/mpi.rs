@@ -25,17 +25,20 @@ pub(super) struct Mpi {
 }
 
 impl Mpi {
-    /// Builds the peer; `None`, with a message, if that fails.
-    pub(super) fn build(into: &Path) -> Option<Self> {
+    /// Builds the peer.
+    ///
+    /// # Errors
+    /// What is not measured without it, the reason, and what to install.
+    pub(super) fn build(into: &Path) -> Result<Self, String> {
         let peer = into.join("mpi");
         let mut compiler = Command::new("mpicc");
-        match build::finish(compiler.args(["-O3", "bench/peers/mpi/main.c", "-o"]).arg(&peer)) {
-            Ok(()) => Some(Self { peer }),
-            Err(why) => {
-                eprintln!("bench: no MPI to compare with: {why}");
-                None
-            }
-        }
+        let built =
+            build::finish(compiler.args(["-O3", "bench/peers/mpi/main.c", "-o"]).arg(&peer));
+        built.map(|()| Self { peer }).map_err(|why| {
+            format!(
+                "not measured beside MPI: {why}; install libopenmpi-dev, openmpi-bin, libclang-dev"
+            )
+        })
     }
 
     /// MPI's own figures, of two processes.

@@ -35,12 +35,12 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::clock::Instant;
 
-use crate::address::{LockId, PageId, ThreadId};
+use crate::address::{LockId, NodeId, PageId, ThreadId};
 use crate::interface::{Action, Call, DsmError, Event, Outcome, Subject};
 use crate::node::Node;
 use crate::runtime::meeting::{CallResult, Meeting};
 use crate::runtime::statistics::Statistics;
-use crate::transport::{Arrival, Transport};
+use crate::transport::{Arrival, Traffic, Transport};
 use crate::watch::{Answer, Fault, Faulting, Watch};
 use crate::wire;
 
@@ -362,6 +362,11 @@ impl Core {
         let mut statistics = self.lock_to_end().statistics;
         statistics.traffic = self.transport.traffic();
         statistics
+    }
+
+    /// Messages and bytes exchanged with one peer.
+    pub(super) fn traffic_with(&self, peer: NodeId) -> Traffic {
+        self.transport.traffic_with(peer)
     }
 
     fn answer(&self, page: PageId) -> CallResult {

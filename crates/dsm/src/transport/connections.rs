@@ -9,6 +9,7 @@
 //!
 //! **Lock order:** the receiver, then one peer's queue. A sender locks a queue alone.
 
+mod counts;
 mod delegate;
 mod peer;
 mod silence;
@@ -19,7 +20,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, AtomicUsize, Ordering};
 use kyocho_sys::prim::clock::Instant;
 
 use crate::address::NodeId;
@@ -123,7 +124,6 @@ pub(super) struct Connections<M> {
     /// The loss of some peer was noticed in sending, and must be reported.
     congested: AtomicBool,
     closed: AtomicBool,
-    traffic: [AtomicU64; 4],
 }
 
 impl<M: Medium> Connections<M> {
@@ -157,7 +157,6 @@ impl<M: Medium> Connections<M> {
             is_behind: AtomicBool::new(false),
             congested: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            traffic: Default::default(),
         }
     }
 
@@ -177,10 +176,6 @@ impl<M: Medium> Connections<M> {
     /// Interval at which silence is checked: half of that between heartbeats.
     fn look_every(&self) -> Duration {
         self.settings.deadline / 8
-    }
-
-    fn count(&self, which: usize, amount: u64) {
-        self.traffic[which].fetch_add(amount, Ordering::Relaxed);
     }
 
     /// Reads what a peer has sent, with at most [`READS_MAX`] reads.
@@ -240,8 +235,7 @@ impl<M: Medium> Connections<M> {
         let (mut credit, mut goodbye) = (0_usize, false);
         let taken = hearing.input.take(bytes, |received| match received {
             Received::Message(message) => {
-                self.count(2, 1);
-                self.count(3, message.len() as u64);
+                peer.counts.received(&message);
                 arrivals.push(Arrival::Message(peer.node, message));
             }
             Received::Credit(bytes) => credit = credit.saturating_add(bytes),
@@ -340,8 +334,7 @@ impl<M: Medium> Transport for Connections<M> {
             self.congested.store(true, Ordering::Release);
             return self.medium.rouse(Waiter::Service);
         }
-        self.count(0, 1);
-        self.count(1, message.len() as u64);
+        peer.counts.sent(message);
         peer.push(&self.medium, &mut queue, urgency);
     }
 
@@ -436,9 +429,12 @@ impl<M: Medium> Transport for Connections<M> {
     }
 
     fn traffic(&self) -> Traffic {
-        let [messages_sent, bytes_sent, messages_received, bytes_received] =
-            self.traffic.each_ref().map(|count| count.load(Ordering::Relaxed));
-        Traffic { messages_sent, bytes_sent, messages_received, bytes_received }
+        self.peers.iter().map(|peer| peer.counts.read()).sum()
+    }
+
+    fn traffic_with(&self, peer: NodeId) -> Traffic {
+        let place = self.place(peer);
+        place.map_or_else(Traffic::default, |place| self.peers[place].counts.read())
     }
 }
 

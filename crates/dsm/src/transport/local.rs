@@ -1,7 +1,7 @@
 //! Nodes inside one process, with one queue each.
 
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::address::NodeId;
@@ -15,7 +15,7 @@ struct Inbox {
     /// Whether a calling thread waits, and whether it must stop waiting.
     caller_waits: bool,
     roused: bool,
-    traffic: Traffic,
+    traffic: BTreeMap<NodeId, Traffic>,
 }
 
 #[derive(Debug, Default)]
@@ -75,8 +75,7 @@ impl Transport for Local {
             if here.closed || here.left {
                 return;
             }
-            here.traffic.messages_sent += 1;
-            here.traffic.bytes_sent += message.len() as u64;
+            here.traffic.entry(to).or_default().sent(message);
         }
         self.endpoints[usize::from(to.0)].put(Arrival::Message(self.me, message.to_vec()));
     }
@@ -103,9 +102,8 @@ impl Transport for Local {
         let mut inbox = self.here().lock();
         let arrivals: Vec<_> = inbox.arrivals.drain(..).collect();
         for arrival in &arrivals {
-            if let Arrival::Message(_, bytes) = arrival {
-                inbox.traffic.messages_received += 1;
-                inbox.traffic.bytes_received += bytes.len() as u64;
+            if let Arrival::Message(from, message) = arrival {
+                inbox.traffic.entry(*from).or_default().received(message);
             }
         }
         arrivals
@@ -134,7 +132,11 @@ impl Transport for Local {
     }
 
     fn traffic(&self) -> Traffic {
-        self.here().lock().traffic
+        self.here().lock().traffic.values().copied().sum()
+    }
+
+    fn traffic_with(&self, peer: NodeId) -> Traffic {
+        self.here().lock().traffic.get(&peer).copied().unwrap_or_default()
     }
 }
 

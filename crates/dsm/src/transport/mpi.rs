@@ -53,6 +53,7 @@ struct Peer {
     is_lost: bool,
     /// How the peer has ended.
     over: Option<Arrival>,
+    traffic: Traffic,
 }
 
 #[derive(Debug)]
@@ -62,7 +63,6 @@ struct State {
     peers: Vec<Peer>,
     /// What the next call of `take` reports.
     untold: Vec<Arrival>,
-    traffic: Traffic,
     look_next: Instant,
     left: bool,
 }
@@ -105,16 +105,10 @@ impl Mpi {
             last_received: now,
             is_lost: false,
             over: None,
+            traffic: Traffic::default(),
         };
         let peers = (0..nodes).map(NodeId).filter(|node| *node != me).map(peer).collect();
-        let mut state = State {
-            port,
-            peers,
-            untold: Vec::new(),
-            traffic: Traffic::default(),
-            look_next: now,
-            left: false,
-        };
+        let mut state = State { port, peers, untold: Vec::new(), look_next: now, left: false };
         let [pages, locks, scheme, other] = layout;
         state.greet([u64::from(VERSION), pages, locks, scheme, other], now + join_within)?;
         Ok(Self {
@@ -238,19 +232,18 @@ impl State {
         let (mut arrivals, mut credit, mut goodbye) = (Vec::new(), 0_usize, false);
         let Some(peer) = self.peer(from).filter(|peer| peer.over.is_none()) else { return };
         peer.last_received = Instant::now();
-        let taken = peer.input.take(bytes, |received| match received {
-            Received::Message(message) => arrivals.push(Arrival::Message(from, message)),
+        let Peer { input, traffic, .. } = &mut *peer;
+        let taken = input.take(bytes, |received| match received {
+            Received::Message(message) => {
+                traffic.received(&message);
+                arrivals.push(Arrival::Message(from, message));
+            }
             Received::Credit(bytes) => credit = credit.saturating_add(bytes),
             Received::Goodbye => goodbye = true,
         });
         peer.out.credited(credit);
         let owed = peer.input.owed();
         owed.into_iter().for_each(|bytes| peer.out.give_credit(bytes));
-        for arrival in &arrivals {
-            let Arrival::Message(_, message) = arrival else { continue };
-            self.traffic.messages_received += 1;
-            self.traffic.bytes_received += message.len() as u64;
-        }
         self.untold.append(&mut arrivals);
         if taken.is_err() {
             self.over(from, Arrival::Lost(from, Cause::InvalidMessage));
@@ -327,8 +320,7 @@ impl Transport for Mpi {
         if peer.out.message(message).is_err() {
             return state.over(to, Arrival::Lost(to, Cause::Congested));
         }
-        state.traffic.messages_sent += 1;
-        state.traffic.bytes_sent += message.len() as u64;
+        peer.traffic.sent(message);
         state.push(to);
     }
 
@@ -407,7 +399,11 @@ impl Transport for Mpi {
     }
 
     fn traffic(&self) -> Traffic {
-        self.lock().traffic
+        self.lock().peers.iter().map(|peer| peer.traffic).sum()
+    }
+
+    fn traffic_with(&self, peer: NodeId) -> Traffic {
+        self.lock().peer(peer).map_or_else(Traffic::default, |peer| peer.traffic)
     }
 }
 

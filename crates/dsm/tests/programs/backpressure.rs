@@ -70,6 +70,10 @@ impl Transport for SlowReceiver {
     fn traffic(&self) -> Traffic {
         self.inner.traffic()
     }
+
+    fn traffic_with(&self, peer: NodeId) -> Traffic {
+        self.inner.traffic_with(peer)
+    }
 }
 
 /// What the threads of a test share.

@@ -64,6 +64,10 @@ impl Transport for Slow {
     fn traffic(&self) -> Traffic {
         self.inner.traffic()
     }
+
+    fn traffic_with(&self, peer: kyocho_dsm::NodeId) -> Traffic {
+        self.inner.traffic_with(peer)
+    }
 }
 
 #[test]

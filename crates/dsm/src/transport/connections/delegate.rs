@@ -69,6 +69,10 @@ macro_rules! transport_by_connections {
             fn traffic(&self) -> $crate::transport::Traffic {
                 self.0.traffic()
             }
+
+            fn traffic_with(&self, peer: $crate::address::NodeId) -> $crate::transport::Traffic {
+                self.0.traffic_with(peer)
+            }
         }
     };
 }

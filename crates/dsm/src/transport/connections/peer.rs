@@ -9,6 +9,7 @@ use kyocho_sys::prim::atomic::unmodelled::{AtomicUsize, Ordering};
 use kyocho_sys::prim::clock::Instant;
 
 use super::Medium;
+use super::counts::Counts;
 use crate::address::NodeId;
 use crate::transport::credit::Outgoing;
 use crate::transport::{Cause, Urgency};
@@ -18,6 +19,7 @@ use crate::transport::{Cause, Urgency};
 pub(super) struct Peer {
     pub(super) node: NodeId,
     pub(super) place: usize,
+    pub(super) counts: Counts,
     queue: Mutex<Queue>,
     /// Number of peers whose queues are full.
     full: Arc<AtomicUsize>,
@@ -69,7 +71,8 @@ impl Drop for Locked<'_> {
 impl Peer {
     pub(super) fn new(node: NodeId, place: usize, out: Outgoing, full: Arc<AtomicUsize>) -> Self {
         let (spoke, over, unsent, is_full) = (Instant::now(), false, None, false);
-        Self { node, place, queue: Mutex::new(Queue { out, spoke, over, unsent, is_full }), full }
+        let queue = Mutex::new(Queue { out, spoke, over, unsent, is_full });
+        Self { node, place, counts: Counts::default(), queue, full }
     }
 
     pub(super) fn queue(&self) -> Locked<'_> {
