@@ -1,5 +1,5 @@
 # A newcomer needs only `make run` and `make test`. Each installs missing tools first.
-.PHONY: run test bench mips setup install dist ci clean
+.PHONY: run test bench paper mips setup install dist ci clean
 
 run: setup
 	@scripts/run
@@ -9,6 +9,10 @@ test: setup
 
 bench: setup
 	@bench/run
+
+# Every table and figure of the five papers beside what they published, as a page for the book.
+paper: setup
+	@bench/paper --out docs/measured
 
 # Paper 0's original method on a MIPS Linux in an emulator: builds a kernel, tests it, measures.
 mips:

@@ -10,8 +10,8 @@
 //!   └───────────────────────┘
 //! ```
 //!
-//! The paper redirects every system call to an emulation library that calls the UNIX server. Here
-//! the host's filter divides them. A call on what a program already *has* goes to the host, at the
+//! Lites, the paper's server, redirects every system call to an emulation library that calls the
+//! server. Here the host's filter divides them. A call on what a program already *has* goes to the host, at the
 //! host's cost, because it harms no other process even if the program is hostile. A call that
 //! *names* something new is served: the host carries it to the server (`SECCOMP_RET_USER_NOTIF`)
 //! with the argument words as they were in the registers. Descriptors are the host's, handed over

@@ -13,7 +13,7 @@
 //!
 //! So the host itself does everything in `execve` that concerns the process, and never sees the
 //! program's path. The client can execute nothing else, because the filter permits one address as a
-//! path. Paper 2's emulation library loads programs in the client, too.
+//! path. The emulation library of Lites (paper 2) loads programs in the client, too.
 
 use crate::calls::naming;
 use crate::clients::client::Client;

@@ -17,8 +17,8 @@
 //! host never chooses an address there, whatever hint a client gives and however full the rest is.
 //! Unused ranges are mapped without permissions; every plan maps the page at `MARK`.
 //!
-//! Source: Paper 2 maps its emulation library into every client in the same way. This one also
-//! loads programs.
+//! Source: Lites, the server of paper 2, maps its emulation library into every client in the same
+//! way. This one also loads programs.
 
 use crate::options::Personality;
 use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES, Launcher};

@@ -17,8 +17,8 @@
 //! **Invariant:** bytes change before any thread can run them, and only if the expected word is
 //! still there. Only the client's own copy of a page is rewritten.
 //!
-//! Source: Paper 2's emulation library redirects calls where they are made. Paper 4 answers them
-//! from a system-call cache.
+//! Source: The emulation library of Lites (paper 2) redirects calls where they are made. Paper 4
+//! answers them from a system-call cache.
 
 use crate::errors::host;
 use crate::program::elf::{Elf, HEADERS_BYTES_MAX, Segment};
