@@ -340,15 +340,15 @@ pub unsafe fn set_pc(ucontext: *mut c_void, pc: usize) {
     unsafe { ucontext.wrapping_byte_add(PC).cast::<usize>().write(pc) };
 }
 
-/// Whether these words can follow a program counter that the kernel has saved for a signal handler:
-/// the processor state. The second word is reserved, and has any value.
+/// Whether these can be the words before and after a program counter that the kernel has saved for
+/// a signal handler: the stack pointer; the processor state and a reserved word.
 #[must_use]
-pub const fn follows_saved_pc([state, _reserved]: [usize; 2]) -> bool {
+pub const fn is_beside_saved_pc([sp, state, _reserved]: [usize; 3]) -> bool {
     /// 64-bit code of a program has 0 in these bits.
     const MODE: usize = 0b1_1111;
     /// The state has 32 bits.
     const STATE_END: usize = 1 << 32;
-    state & MODE == 0 && state < STATE_END
+    sp != 0 && sp.is_multiple_of(16) && state & MODE == 0 && state < STATE_END
 }
 
 // ---------------------------------------------------------------------------------------------

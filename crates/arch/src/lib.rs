@@ -46,8 +46,9 @@ pub mod rseq;
 pub use isa::{emulation, instruments, launcher};
 
 pub use isa::{
-    Context, Suspended, current_thread_word, current_vp, current_vp_word, follows_saved_pc, fp_of,
-    pc_of, prepare, set_current_thread_word, set_current_vp, set_pc, sp_of, switch, system_call,
+    Context, Suspended, current_thread_word, current_vp, current_vp_word, fp_of,
+    is_beside_saved_pc, pc_of, prepare, set_current_thread_word, set_current_vp, set_pc, sp_of,
+    switch, system_call,
 };
 
 #[cfg(test)]

@@ -343,15 +343,15 @@ pub unsafe fn set_pc(ucontext: *mut c_void, pc: usize) {
     unsafe { ucontext.wrapping_byte_add(RIP).cast::<usize>().write(pc) };
 }
 
-/// Whether these words can follow a program counter that the kernel has saved for a signal handler:
-/// the flags, and the segments.
+/// Whether these can be the words before and after a program counter that the kernel has saved for
+/// a signal handler: the stack pointer; the flags and the segments.
 #[must_use]
-pub const fn follows_saved_pc([flags, segments]: [usize; 2]) -> bool {
+pub const fn is_beside_saved_pc([_sp, flags, segments]: [usize; 3]) -> bool {
     /// Set in user mode: interrupts are permitted, and a bit that is always set.
     const ALWAYS_SET: usize = 0x202;
     /// The flags have 22 bits.
     const FLAGS_END: usize = 1 << 22;
-    /// The code segment of 64-bit programs.
-    const USER_CODE: usize = 0x33;
-    flags & ALWAYS_SET == ALWAYS_SET && flags < FLAGS_END && segments & 0xffff == USER_CODE
+    /// The code segment of 64-bit programs. Under the hypervisor Xen, higher bits are set, too.
+    const USER_CODE: usize = 0x033;
+    flags & ALWAYS_SET == ALWAYS_SET && flags < FLAGS_END && segments & 0xfff == USER_CODE
 }

@@ -209,7 +209,14 @@ impl SystemCallReader {
 }
 
 /// The last two words of `-1 SP PC` or `NUMBER ARGUMENTS... SP PC`.
+///
+/// `None` for a thread in `rt_sigreturn`, which sleeps at a missing page: the kernel may have read
+/// already where the thread continues, which is not `PC`.
 fn parse_position(text: &[u8]) -> Option<Asleep> {
+    const RETURN_FROM_SIGNAL: u32 = libc::SYS_rt_sigreturn as u32;
+    if matches!(parse_system_call(text), InKernel::SystemCall(RETURN_FROM_SIGNAL)) {
+        return None;
+    }
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     let mut words = text.rsplit(|&byte| byte == b' ');
     let (pc, sp) = (hexadecimal(words.next()?)?, hexadecimal(words.next()?)?);

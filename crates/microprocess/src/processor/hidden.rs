@@ -15,20 +15,24 @@
 //! ```
 //! Whatever the handler's flags (`SA_NODEFER`, `SA_ONSTACK`, any restorer), the saved registers lie
 //! on the stack, above the stack pointer, in one order. So each place of the stack is examined: a
-//! program counter in a sequence, followed by [what the kernel saves with
-//! it](kyocho_arch::follows_saved_pc).
+//! program counter in a sequence, between [what the kernel saves with
+//! it](kyocho_arch::is_beside_saved_pc).
 //!
 //! Registers that were saved earlier may still lie in a part of a live frame that nothing has
 //! written since. They are rewound as well, which has no effect. A number that merely equals an
 //! address in a sequence is left alone: a handler that has ended may have left one behind.
 //!
-//! A sequence on a stack that belongs neither to the microprocess nor to the kernel thread is not
-//! detected.
+//! # Limits
+//! Not found is a sequence on, or a handler on, a stack that belongs neither to the microprocess nor
+//! to the kernel thread. So a program must not replace the alternate signal stack of a kernel thread
+//! of the runtime. Nor may a handler that interrupts a sequence call the runtime.
 #![expect(unsafe_code, reason = "reads and writes words of a stack whose thread stands still")]
 
 use core::ops::Range;
 
-use kyocho_arch::{follows_saved_pc, restartable};
+use kyocho_arch::{is_beside_saved_pc, restartable};
+
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 
 use crate::processor::kernel_thread::KernelThread;
 use crate::processor::record::Record;
@@ -65,23 +69,32 @@ pub(crate) fn rewind(thread: &KernelThread, record: &Record, sp: usize) -> bool 
 /// Rewinds the saved program counters in this part of a stack that lie in the middle of a sequence;
 /// returns whether there was one. Makes two comparisons for most words.
 fn rewind_saved(stack: Range<usize>) -> bool {
+    const WORD: usize = size_of::<usize>();
     let extent = restartable::extent();
     let mut found = false;
-    for address in words(stack.start..stack.end.saturating_sub(2 * size_of::<usize>())) {
-        let word = read(address);
-        if !extent.contains(&word) || !restartable::is_in_the_middle(word) {
+    let end = stack.end.saturating_sub(2 * WORD);
+    for address in words(stack.start + WORD..end) {
+        let pc = read(address);
+        if !extent.contains(&pc) || !restartable::is_in_the_middle(pc) {
             continue;
         }
-        let next = [1, 2].map(|places| read(address + places * size_of::<usize>()));
-        let Some(start) = restartable::rewind(word).filter(|_| follows_saved_pc(next)) else {
-            continue;
-        };
-        // SAFETY: as in `read`. The word is a program counter that the kernel has saved, or a copy
-        // of one. A sequence continues at its start as well as at any of its instructions.
-        unsafe { core::ptr::with_exposed_provenance_mut::<usize>(address).write_volatile(start) };
-        found = true;
+        let around = [address - WORD, address + WORD, address + 2 * WORD].map(read);
+        if let Some(start) = restartable::rewind(pc).filter(|_| is_beside_saved_pc(around)) {
+            replace(address, pc, start);
+            found = true;
+        }
     }
     found
+}
+
+/// Replaces a word of a stack, unless it has changed. The thread may have woken up since the word
+/// was read, and may use it for something else.
+fn replace(address: usize, expected: usize, new: usize) {
+    let word = core::ptr::with_exposed_provenance_mut::<usize>(address);
+    // SAFETY: an aligned word of a stack, which is never unmapped. Other threads only read it.
+    let word = unsafe { AtomicUsize::from_ptr(word) };
+    // A word that has changed is no longer a program counter that was saved.
+    let _changed = word.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst);
 }
 
 /// The addresses of the aligned words in a range of addresses, in ascending order.

@@ -129,9 +129,10 @@ pub(crate) fn sleeps(holder: &KernelThread) -> Option<Asleep> {
 /// begins meanwhile are refused.
 fn asleep_outside_sequences(vp: &Vp, holder: &KernelThread) -> Option<Asleep> {
     const LOOKS_MAX: u32 = 4;
-    let running = vp.current.get()?;
     for _ in 0..LOOKS_MAX {
         let asleep = sleeps(holder)?;
+        // Only a holder that sleeps outside of sections keeps what it runs.
+        let running = vp.current.get().filter(|_| !holder.is_masked())?;
         if !hidden::rewind(holder, running, asleep.sp) {
             return Some(asleep);
         }

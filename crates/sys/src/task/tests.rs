@@ -34,6 +34,8 @@ fn a_position_is_the_last_two_words() {
     let position = Some(Asleep { sp: 0x7ff0, pc: 0x40a });
     assert_eq!(parse_position(b"35 0x1 0x2 0x3 0x4 0x5 0x6 0x7ff0 0x40a\n"), position);
     assert_eq!(parse_position(b"-1 0x7ff0 0x40a\n"), position);
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(parse_position(b"15 0x1 0x2 0x3 0x4 0x5 0x6 0x7ff0 0x40a\n"), None, "rt_sigreturn");
     for nowhere in [&b"running\n"[..], b"", b"0x1", b"35 x 0x40a", b"35 0xg 0x1"] {
         assert_eq!(parse_position(nowhere), None);
     }
