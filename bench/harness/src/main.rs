@@ -5,9 +5,9 @@
 //! 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (paper 2's
 //! requirements of page tables and TLBs), `gates` (calls between address spaces beside a Unix
 //! socket), `dsm` (paper 3's figures and table 3), `unix` (paper 2's UNIX server compared with the
-//! host alone), `sessions` (a thousand sessions of one server), `lines` (sizes of sources, papers 1
-//! and 2), `stranded` (paper 4's unused cells and time slices). A part returns its tables, its
-//! figures as JSON, and its plots.
+//! host alone), `sessions` (a thousand sessions of one server), `stranded` (paper 4's unused cells
+//! and time slices), `lines` (sizes of sources, papers 1 and 2). A part returns its tables, its
+//! figures as JSON, and its plots. `paper` runs the parts that the papers' tables and figures need.
 
 mod build;
 mod cells;
@@ -19,6 +19,7 @@ mod lines;
 mod lisp;
 mod locks;
 mod pagetable;
+mod paper;
 mod process;
 mod progress;
 mod sessions;
@@ -27,7 +28,8 @@ mod stranded;
 mod threads;
 mod unix;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
+use paper::PaperOptions;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,7 +42,24 @@ use std::process::ExitCode;
 ///   bench/run --part lisp --only fib,ctak
 ///   bench/run --json | jq .threads.targets
 #[derive(Debug, Parser)]
-#[command(verbatim_doc_comment, name = "bench/run")]
+#[command(verbatim_doc_comment, name = "bench/run", args_conflicts_with_subcommands = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Separate>,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// What runs instead of the parts of the command line.
+#[derive(Debug, Subcommand)]
+enum Separate {
+    /// Every table and figure of the five papers, beside what they published
+    #[command(name = "paper")]
+    Paper(PaperOptions),
+}
+
+/// What is measured, and how.
+#[derive(Debug, clap::Args)]
 pub struct Options {
     /// Two rounds of smaller work, to check that everything runs
     #[arg(long)]
@@ -117,7 +136,50 @@ pub struct Part {
 /// Measures a part.
 type TimerClock = fn(&Options) -> Result<Part, String>;
 
+/// All parts, in the order in which they run.
+const ALL: [(PartName, TimerClock); 11] = [
+    (PartName::Threads, threads::run),
+    (PartName::Lisp, lisp::run),
+    (PartName::Cells, cells::run),
+    (PartName::Locks, locks::run),
+    (PartName::Pagetable, pagetable::run),
+    (PartName::Gates, gates::run),
+    (PartName::Dsm, dsm::run),
+    (PartName::Unix, unix::run),
+    (PartName::Sessions, sessions::run),
+    (PartName::Stranded, stranded::run),
+    (PartName::Lines, lines::run),
+];
+
+/// Measures one part.
+///
+/// # Errors
+/// As its own `run`.
+fn measure(name: PartName, options: &Options) -> Result<Part, String> {
+    std::fs::create_dir_all(options.build_into())
+        .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
+    let (_, measure) = ALL.iter().find(|(other, _)| *other == name).expect("it is a part");
+    measure(options)
+}
+
 impl Options {
+    /// What a part is asked for `kyocho paper`: these workloads, systems and rounds, with programs
+    /// built where `bench/run` builds them.
+    fn of_paper(quick: bool, only: Vec<String>, peers: Vec<String>, rounds: usize) -> Self {
+        let (part, rounds, out) = (Vec::new(), Some(rounds), PathBuf::from("bench/out"));
+        Self {
+            quick,
+            part,
+            only,
+            peers,
+            rounds,
+            namespaces: false,
+            json: false,
+            out,
+            host: host::describe(),
+        }
+    }
+
     /// Number of rounds.
     pub fn rounds(&self) -> usize {
         self.rounds.unwrap_or(if self.quick { 2 } else { 5 }).max(1)
@@ -139,7 +201,12 @@ impl Options {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
+    let line = CommandLine::parse();
+    let done = match &line.command {
+        Some(Separate::Paper(options)) => paper::run(options),
+        None => run(&line.options),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("bench: {failure}");
@@ -149,27 +216,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    std::fs::create_dir_all(options.build_into())
-        .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, TimerClock); 11] = [
-        (PartName::Threads, threads::run),
-        (PartName::Lisp, lisp::run),
-        (PartName::Cells, cells::run),
-        (PartName::Locks, locks::run),
-        (PartName::Pagetable, pagetable::run),
-        (PartName::Gates, gates::run),
-        (PartName::Dsm, dsm::run),
-        (PartName::Unix, unix::run),
-        (PartName::Sessions, sessions::run),
-        (PartName::Lines, lines::run),
-        (PartName::Stranded, stranded::run),
-    ];
     let mut whole = serde_json::Map::new();
-    for (name, measure) in all {
-        if !options.includes(name) {
-            continue;
-        }
-        let part = measure(options)?;
+    for (name, _) in ALL.into_iter().filter(|(name, _)| options.includes(*name)) {
+        let part = measure(name, options)?;
         write(&options.out, &format!("{}.json", part.name), &format!("{:#}\n", part.json))?;
         write(&options.out, &format!("{}.md", part.name), &part.markdown)?;
         for (file, svg) in &part.plots {
@@ -188,6 +237,8 @@ fn run(options: &Options) -> Result<(), String> {
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
+    std::fs::create_dir_all(folder)
+        .map_err(|failure| format!("cannot make {}: {failure}", folder.display()))?;
     let path = folder.join(name);
     std::fs::write(&path, text)
         .map_err(|failure| format!("cannot write {}: {failure}", path.display()))

@@ -4,6 +4,7 @@ mod examples;
 
 use crate::dsm::Dsm;
 use crate::jupyter::Jupyter;
+use crate::paper::Paper;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use core::time::Duration;
 use kyocho_lisp::system::{CellCache, Engine, Options};
@@ -125,6 +126,12 @@ pub(crate) enum Command {
     /// Run programs that share memory across nodes, and inspect nodes.
     #[command(subcommand)]
     Dsm(Dsm),
+    /// Measure every table and figure of the five papers again, beside what they published.
+    ///
+    /// Writes a page that needs no network, and the values as JSON and CSV. It builds the benches of
+    /// the source tree first. Measure on an idle machine.
+    #[command(after_help = examples::PAPER)]
+    Paper(Paper),
     /// Write manual pages and shell completions. The installation script runs this.
     #[command(hide = true)]
     Pages {

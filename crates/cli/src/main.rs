@@ -14,6 +14,7 @@ mod layout;
 mod nrepl_port;
 mod order;
 mod pages;
+mod paper;
 mod prompt;
 mod ps;
 mod run;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         }
         Some(Command::NreplPort { socket, port }) => return nrepl_port::command(socket, port),
         Some(Command::Pages { folder }) => return pages::command(&folder),
+        Some(Command::Paper(options)) => return paper::command(&options),
         command => command,
     };
     if options.engine == Engine::Deep {
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
             | Command::Connect { .. }
             | Command::NreplPort { .. }
             | Command::Pages { .. }
+            | Command::Paper(_)
             | Command::Unix(_)
             | Command::Dsm(_),
         ) => unreachable!("handled above"),

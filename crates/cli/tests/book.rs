@@ -214,6 +214,38 @@ fn links_lead_to_files_and_headings() {
     assert!(dead.is_empty(), "links that lead nowhere:\n{}", dead.join("\n"));
 }
 
+/// The files and folders of the repository that code spans name. A span's first word counts.
+fn sources_named_in(text: &str) -> impl Iterator<Item = &str> {
+    const FOLDERS: [&str; 6] = ["crates/", "bench/", "kernel/", "scripts/", "examples/", "docs/"];
+    let mut in_block = false;
+    let lines = text.lines().filter(move |line| {
+        let is_fence = line.starts_with("```");
+        in_block ^= is_fence;
+        !in_block && !is_fence
+    });
+    let spans = lines.flat_map(|line| line.split('`').skip(1).step_by(2));
+    let words = spans.filter_map(|span| span.split_whitespace().next());
+    words.filter(|word| {
+        FOLDERS.iter().any(|folder| word.starts_with(folder)) && !word.starts_with("bench/out")
+    })
+}
+
+#[test]
+fn sources_that_a_page_names_are_there() {
+    let (mut found, mut missing) = (0, Vec::new());
+    for page in pages() {
+        let text = fs::read_to_string(root().join(&page)).expect("a page can be read");
+        for source in sources_named_in(&text) {
+            found += 1;
+            if !root().join(source).exists() {
+                missing.push(format!("{}: {source}", page.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "sources that are not there:\n{}", missing.join("\n"));
+    assert!(found > 300, "{found} names of sources");
+}
+
 #[test]
 fn the_summary_lists_every_page_once() {
     let summary =
@@ -256,6 +288,20 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
+/// The words with underscores in the C sources below `folder`, among them the names of functions.
+fn words_of_c(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder of the sources can be read") {
+        let path = entry.expect("an entry can be read").path();
+        if path.is_dir() {
+            words_of_c(&path, names);
+        } else if path.extension().is_some_and(|extension| extension == "c" || extension == "h") {
+            let text = fs::read_to_string(&path).expect("a source can be read");
+            let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            names.extend(words.filter(|word| word.contains('_')).map(str::to_owned));
+        }
+    }
+}
+
 /// The tests that the tables of a page name: sentences with underscores. `...` cuts one short.
 fn tests_named_in(text: &str) -> impl Iterator<Item = &str> {
     let rows = text.lines().filter(|line| line.starts_with('|'));
@@ -271,6 +317,7 @@ fn tests_named_in(text: &str) -> impl Iterator<Item = &str> {
 fn tests_that_a_page_names_are_there() {
     let mut names = BTreeSet::new();
     functions(&root().join("crates"), &mut names);
+    words_of_c(&root().join("kernel"), &mut names);
     let (mut found, mut missing) = (0, Vec::new());
     for page in pages() {
         let text = fs::read_to_string(root().join(&page)).expect("a page can be read");

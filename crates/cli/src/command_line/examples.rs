@@ -13,6 +13,7 @@ Examples:
   kyocho top                             watch the threads of all your running Kyocho programs
   kyocho trace -- kyocho run a.scm       record a timeline of a program
   kyocho dsm run -n 4 ./sor              four processes that share memory
+  kyocho paper --quick                   the figures of the five papers, measured here
 
 At the prompt: Tab completes names, Ctrl-C stops an evaluation, Ctrl-D leaves, ,help lists commands.
 `kyocho COMMAND --help` explains a command. The book begins at docs/README.md.
@@ -139,3 +140,12 @@ Examples:
   kyocho priority 4711:12 40             more urgent than the usual priority, 31
 
 More: docs/control.md.";
+
+pub(super) const PAPER: &str = "\
+Examples:
+  kyocho paper                           everything; at most an hour on two cores
+  kyocho paper --quick                   the same at small size
+  kyocho paper --only 1.table2           one table
+  kyocho paper --only 3,4 --out /tmp/p   all of papers 3 and 4, into another folder
+
+More: docs/papers.md.";
