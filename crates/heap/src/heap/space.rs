@@ -250,7 +250,7 @@ impl Space {
         if self.wide.bytes() < bytes {
             let fresh = self.take_blocks(1, BlockState::Small).ok_or(OutOfMemory)?;
             let rest = core::mem::replace(&mut self.wide, fresh);
-            self.give_back(rest);
+            self.keep(rest);
         }
         let at = self.wide.start;
         self.wide.start += bytes;
@@ -269,6 +269,11 @@ impl Space {
     /// Takes back unused memory of a thread.
     pub(crate) fn give_back(&mut self, run: Run) {
         self.taken_bytes = self.taken_bytes.saturating_sub(run.bytes());
+        self.keep(run);
+    }
+
+    /// Keeps unused memory for later cuts. Beyond a bound the next collection finds it.
+    fn keep(&mut self, run: Run) {
         if run.bytes() > 0 && self.returned.len() < RETURNED_MAX {
             self.returned.push(run);
         }

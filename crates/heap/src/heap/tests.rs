@@ -160,6 +160,18 @@ fn an_object_larger_than_a_block_is_not_cut_from_a_cache() {
 }
 
 #[test]
+fn the_unused_rest_of_a_block_for_long_objects_counts_neither_as_taken_nor_as_returned() {
+    const BYTES: usize = BLOCK_BYTES / 2 + GRANULE_BYTES;
+    let m = mutator(small());
+    let mut space = super::lock(&m.heap.space);
+    let before = space.taken_bytes;
+    for _ in 0..4 {
+        space.cut_wide(BYTES).unwrap();
+    }
+    assert_eq!(space.taken_bytes - before, 4 * BYTES);
+}
+
+#[test]
 fn a_cache_gets_exactly_as_much_as_requested() {
     let m = mutator(small());
     let cells = m.heap.cells(None);
