@@ -4,7 +4,8 @@
 use core::ops::Range;
 use kyocho_lisp::syntax::number;
 
-/// Longest text that gets colours: the line editor calls this at each key.
+/// Longest text that gets colours, in bytes. The line editor colours the whole text anew at each
+/// key, so a longer one would make typing slow.
 const BYTES_MAX: usize = 16 * 1024;
 
 const STRING: &str = "\x1b[32m";

@@ -159,9 +159,10 @@ pub trait Transport: Send + Sync + fmt::Debug {
         false
     }
 
-    /// With `on`, other nodes wait for what this node does: from now on no message to it may be
-    /// delayed. Without `on`, messages may be delayed again. The caller must check for messages
-    /// afterwards.
+    /// Tells the transport whether other nodes wait for this one. After `hurry(true)` no sender may
+    /// delay a message to this node; after `hurry(false)` senders may delay them again. Calls with
+    /// `true` and `false` alternate. After each, the caller must check for messages once, because
+    /// an earlier one may have been delayed.
     fn hurry(&self, _on: bool) {}
 
     /// Waits until [`Self::take`] may have something, at most for `timeout`. Returns whether the

@@ -207,7 +207,8 @@ impl Heap {
     /// # Errors
     /// The host has no address space for it.
     pub fn new(limits: Limits) -> io::Result<Arc<Self>> {
-        // Twice the limit, so that holes between large objects do not exhaust the address space.
+        // Large objects need adjacent blocks and do not move, so holes remain between them. With
+        // address space of twice the limit, a heap below its limit seldom fails because of holes.
         let bytes = limits.bytes_max.max(BLOCK_BYTES).saturating_mul(2);
         let mapping = Mapping::reserve(bytes.next_multiple_of(BLOCK_BYTES))?;
         if limits.resident_bytes > 0 {

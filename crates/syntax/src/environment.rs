@@ -177,7 +177,8 @@ impl Environment {
         })
     }
 
-    /// All names of this environment itself that do not begin with `%`, with their meanings.
+    /// The symbols that have an entry in this environment itself, not in its base, and that do not
+    /// begin with `%`; each with its meaning. Aliases that macros have bound are left out.
     #[must_use]
     pub fn public_bindings(&self) -> Vec<(Symbol, Binding)> {
         let table = self.table();

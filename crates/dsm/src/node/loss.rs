@@ -33,7 +33,8 @@ impl Loss {
 }
 
 impl Node {
-    /// Why this is unavailable, if a peer is lost, or a peer that it needs has left.
+    /// Why `subject` is unavailable, or `None` if it is available. It is unavailable once any peer
+    /// is lost, or once a peer that it needs has left.
     #[must_use]
     pub fn lost(&self, subject: Subject) -> Option<DsmError> {
         let left = || self.needed(subject).map(|peer| DsmError::PeerLeft(peer, subject));

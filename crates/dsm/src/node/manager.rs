@@ -1,5 +1,6 @@
-//! Processing of messages, by the manager of locks, pages and barriers, and by the node that gets
-//! an answer.
+//! Processing of messages from other nodes, whatever this node is to the sender: the manager of a
+//! lock, a page or the barriers, the last holder of a lock, or a waiting caller. Also the end of an
+//! epoch.
 
 use std::collections::BTreeSet;
 

@@ -387,7 +387,8 @@ impl Core {
             return Ok(Ok(Outcome::Done));
         }
         state.statistics.read_faults += 1;
-        // The handler does not know which thread of the node it runs on.
+        // The fault handler cannot tell which thread of the program has faulted. So it uses a
+        // number that no thread of the program has (`FETCHING_FIRST`) and no other fault uses now.
         let mut fetching = (FETCHING_FIRST..=u16::MAX).map(ThreadId);
         let thread = fetching.find(|thread| !state.node.is_waiting(*thread)).ok_or(Errno::AGAIN)?;
         self.step_and_wait(guard, thread, Call::Fetch(page), Limit::None)

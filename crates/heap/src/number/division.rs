@@ -136,10 +136,12 @@ pub fn gcd(m: &mut Mutator, position: usize, a: Value, b: Value) -> Result {
     fold(m, "gcd", position, (a, b), bignum::gcd, |x, y| x.gcd(&y))
 }
 
-/// The least common multiple of two integers.
+/// The least common multiple of two integers, exact or not. An error about an argument names
+/// `position` for `a` and the next one for `b`.
 ///
 /// # Errors
-/// One is not an integer; out of memory; the result is too long.
+/// One of them is not an integer; out of memory; the result is longer than
+/// [`integer_bits_max`](super::integer_bits_max); the thread must end or stop ([`Mutator::pause`]).
 pub fn lcm(m: &mut Mutator, position: usize, a: Value, b: Value) -> Result {
     fold(m, "lcm", position, (a, b), common_multiple, |x, y| x.lcm(&y))
 }

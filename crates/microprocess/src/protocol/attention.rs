@@ -50,7 +50,8 @@ pub(crate) const GATHER: u32 = 1 << 9;
 /// Another virtual processor is idle, and the running microprocess runs for long: move work to the
 /// idle one.
 pub(crate) const SPREAD: u32 = 1 << 10;
-/// The own holder sleeps, and the holder of another virtual processor uses this one's data.
+/// The holder of another virtual processor uses the data of this one. This one's holder sleeps, or
+/// has been woken and waits until the claim ends.
 pub(crate) const CLAIMED: u32 = 1 << 29;
 /// The holder has yielded its CPU to a more urgent process.
 pub(crate) const CPU_YIELDED: u32 = 1 << 30;

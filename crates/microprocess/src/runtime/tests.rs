@@ -13,7 +13,8 @@ use crate::processor::record::{Record, State, remote};
 use crate::schedule::mask;
 use crate::{Detection, JoinHandle, Outside, Runtime, park, sleep, spawn, statistics, yield_now};
 
-/// A runtime with options of its own, so that runs of other tests share nothing with its runs.
+/// A runtime whose options differ from those of all other tests: each test passes another `kind`. A
+/// run reuses parts only of an earlier run with the same options, so no other test interferes.
 fn runtime(kind: u64) -> Runtime {
     let cpu_yield_max = Duration::from_nanos(123_456_700 + kind);
     // Not by sentinels: if the host is busy, a thread of the lowest class takes long to end.

@@ -63,8 +63,9 @@ impl Expander<'_> {
                 ended = true;
                 break;
             }
-            // Each splice, and each full call of `list`, nests the following elements one call
-            // deeper.
+            // In the result, each splice and each `LIST_CALL_MAX` elements nest what follows one
+            // call deeper. This is an estimate: `join` groups from the end, and adds calls of
+            // `%cons`. `DEPTH_MAX` says how much deeper the result may be.
             if elements.len() % LIST_CALL_MAX == 0
                 || matches!(elements.last(), Some(Element::Splice(_)))
             {

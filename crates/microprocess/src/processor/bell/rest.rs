@@ -93,8 +93,9 @@ impl Masked<'_> {
 }
 
 impl Bell {
-    /// Wakes the holder if it sleeps on the counter; returns whether it sleeps there. May be called
-    /// from anywhere, once the holder is no longer marked idle.
+    /// Wakes the holder if it chose to sleep on the bell's counter ([`Rest::Bell`]), or keeps it
+    /// from falling asleep there. Returns whether it chose that place; if not, the caller must wake
+    /// it elsewhere. Any thread may call this, after it has cleared the holder's `IDLE` bit.
     pub(crate) fn rouse(&self) -> bool {
         if self.rests_here.load(Ordering::SeqCst) == 0 {
             return false;

@@ -73,8 +73,8 @@ impl Source for Join {
     }
 }
 
-/// For a joiner that was not more urgent when it began to wait, and so is not linked as a
-/// [`Source`].
+/// For a joiner that was not more urgent than the joined microprocess when it began to wait. So it
+/// is not linked as a [`Source`]. If it becomes more urgent while it waits, it donates here.
 impl Ranking for Join {
     fn rank_anew(&self, record: &'static Record, vp: Masked<'_>) -> Option<&'static Record> {
         self.gives.set(true);
