@@ -152,15 +152,16 @@ pub struct Matrix {
 
 impl Claim {
     /// Compares the measured ratio with the published one. A tenth less counts as equal, because
-    /// published values are rounded.
+    /// published values are rounded. A ratio that is nearly 1 points in no direction.
     pub fn verdict(&self) -> Verdict {
         const ROUNDED: f64 = 0.9;
+        const NEARLY_ONE: f64 = 1.3;
         let (Ok(measured), Some(published)) = (&self.measured, self.published.least()) else {
             return Verdict::Open;
         };
         if measured.median >= published * ROUNDED {
             Verdict::Holds
-        } else if (measured.median > 1.0) == (published > 1.0) {
+        } else if published < 1.0 || measured.median > 1.0 / NEARLY_ONE {
             Verdict::Weaker
         } else {
             Verdict::Reversed
@@ -213,6 +214,7 @@ mod tests {
         assert_eq!(verdict(Published::Between(1.6, 2.2), Ok(1.3)), Verdict::Weaker);
         assert_eq!(verdict(Published::AtLeast(1.9), Ok(0.5)), Verdict::Reversed);
         assert_eq!(verdict(Published::Exactly(0.8), Ok(0.3)), Verdict::Weaker);
+        assert_eq!(verdict(Published::Exactly(1.3), Ok(0.95)), Verdict::Weaker);
     }
 
     #[test]
