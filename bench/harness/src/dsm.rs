@@ -359,9 +359,9 @@ fn told(name: &str, output: &str) -> Result<Vec<(String, f64)>, String> {
         ("barrier-us", " us a barrier"),
     ];
     let told = told.into_iter().filter_map(|(part, words)| {
-        Some((format!("{name}-{part}"), number_before(&output, words)?))
+        Some((format!("{name}-{part}"), number_before(output, words)?))
     });
-    Ok([(name.to_owned(), faster(name, &output)?)].into_iter().chain(told).collect())
+    Ok([(name.to_owned(), faster(name, output)?)].into_iter().chain(told).collect())
 }
 
 /// The figures that a program printed, a line of JSON each.

@@ -113,18 +113,19 @@ impl Pairs {
                 "---|".repeat(NODES.len())
             );
             for (from, sender) in NODES.iter().enumerate() {
-                text += &format!("| {sender} |");
-                for to in 0..NODES.len() {
-                    let value = |what: &str| {
-                        figure["matrices"][name][what][from][to].as_f64().unwrap_or(f64::NAN)
-                    };
-                    text += &format!(" {:.0} ({:.0}) |", value("messages"), value("bytes"));
-                }
-                text += "\n";
+                let row = |what: &str| figure["matrices"][name][what][from].clone();
+                text += &format!("| {sender} |{}\n", cells(&row("messages"), &row("bytes")));
             }
         }
         text
     }
+}
+
+/// The cells of a sender's row: messages (bytes).
+fn cells(messages: &Value, bytes: &Value) -> String {
+    let number = |row: &Value, to: usize| row[to].as_f64().unwrap_or(f64::NAN);
+    let cell = |to| format!(" {:.0} ({:.0}) |", number(messages, to), number(bytes, to));
+    (0..NODES.len()).map(cell).collect()
 }
 
 fn matrix(line: &Value, what: &str) -> Option<Matrix> {

@@ -166,25 +166,30 @@ impl Scaling {
         );
         for curve in json["curves"].as_array().into_iter().flatten() {
             for point in curve["points"].as_array().into_iter().flatten() {
-                let median = |key: &str, digits: usize| {
-                    let value = point[key]["median"].as_f64();
-                    value.map_or_else(String::new, |value| format!("{value:.digits$}"))
-                };
-                text += &format!(
-                    "| {}: {} | {} | {} | {} | {} | {} | {} |\n",
-                    curve["program"].as_str().unwrap_or_default(),
-                    curve["what"].as_str().unwrap_or_default(),
-                    point["nodes"],
-                    median("speed_up", 2),
-                    median("time_us", 0),
-                    median("processor_us", 0),
-                    median("detecting_percent", 1),
-                    median("traps_percent", 1),
-                );
+                text += &row(curve, point);
             }
         }
         text
     }
+}
+
+/// A line of the table: a curve at one number of nodes.
+fn row(curve: &Value, point: &Value) -> String {
+    let median = |key: &str, digits: usize| {
+        let value = point[key]["median"].as_f64();
+        value.map_or_else(String::new, |value| format!("{value:.digits$}"))
+    };
+    format!(
+        "| {}: {} | {} | {} | {} | {} | {} | {} |\n",
+        curve["program"].as_str().unwrap_or_default(),
+        curve["what"].as_str().unwrap_or_default(),
+        point["nodes"],
+        median("speed_up", 2),
+        median("time_us", 0),
+        median("processor_us", 0),
+        median("detecting_percent", 1),
+        median("traps_percent", 1),
+    )
 }
 
 #[cfg(test)]

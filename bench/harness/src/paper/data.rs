@@ -88,19 +88,18 @@ fn cell(cell: &Cell) -> Value {
 /// was published or measured; value, least, most, unit.
 pub fn csv(figures: &[(&'static Entry, Figure)]) -> String {
     let mut text = String::from("figure,table,row,column,origin,value,least,most,unit\n");
-    for (entry, figure) in figures {
-        for table in &figure.tables {
-            for (name, cells) in &table.rows {
-                for (column, cell) in table.columns.iter().zip(cells) {
-                    let Some((origin, [value, least, most], unit)) = numbers(cell) else {
-                        continue;
-                    };
-                    let words = [entry.id, &table.caption, name, column, origin].map(quoted);
-                    text +=
-                        &format!("{},{value},{least},{most},{}\n", words.join(","), quoted(unit));
-                }
-            }
-        }
+    let tables =
+        figures.iter().flat_map(|(entry, figure)| figure.tables.iter().map(move |t| (entry, t)));
+    for (entry, table) in tables {
+        let rows = table.rows.iter();
+        let cells = rows.flat_map(|(name, row)| {
+            table.columns.iter().zip(row).map(move |(column, cell)| (name, column, cell))
+        });
+        text.extend(cells.filter_map(|(name, column, cell)| {
+            let (origin, [value, least, most], unit) = numbers(cell)?;
+            let words = [entry.id, &table.caption, name, column, origin].map(quoted);
+            Some(format!("{},{value},{least},{most},{}\n", words.join(","), quoted(unit)))
+        }));
     }
     text
 }

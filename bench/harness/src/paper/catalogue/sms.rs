@@ -159,14 +159,10 @@ fn figure_3(results: &Results) -> Result<Figure, String> {
     });
     let tables = placements.iter().map(|(placement, title)| {
         let (messages, bytes) = (matrix(placement, "messages"), matrix(placement, "bytes"));
-        let rows =
-            names.iter().zip(messages.iter().zip(&bytes)).map(|(name, (messages, bytes))| {
-                let cells = messages.iter().zip(bytes);
-                let cells = cells.map(|(n, b)| {
-                    if *n == 0.0 { Cell::None } else { Cell::Text(format!("{n:.0} ({b:.0})")) }
-                });
-                (name.clone(), cells.collect())
-            });
+        let rows = names
+            .iter()
+            .zip(messages.iter().zip(&bytes))
+            .map(|(name, (messages, bytes))| (name.clone(), pairs(messages, bytes)));
         Table {
             caption: format!("Messages (bytes), rows send, {title}"),
             columns: names.clone(),
@@ -201,6 +197,15 @@ fn figure_3(results: &Results) -> Result<Figure, String> {
         notes: figure["assumption"].as_str().map(str::to_owned).into_iter().collect(),
         ..Figure::default()
     })
+}
+
+/// The cells of a sender's row: messages (bytes).
+fn pairs(messages: &[f64], bytes: &[f64]) -> Vec<Cell> {
+    let cell = |(messages, bytes): (&f64, &f64)| match messages {
+        0.0 => Cell::None,
+        _ => Cell::Text(format!("{messages:.0} ({bytes:.0})")),
+    };
+    messages.iter().zip(bytes).map(cell).collect()
 }
 
 fn table_3(results: &Results) -> Result<Figure, String> {
