@@ -26,6 +26,9 @@
 //! Not found is a sequence on, or a handler on, a stack that belongs neither to the microprocess nor
 //! to the kernel thread. So a program must not replace the alternate signal stack of a kernel thread
 //! of the runtime. Nor may a handler that interrupts a sequence call the runtime.
+//!
+//! A thread may sleep at a missing page while `rt_sigreturn` reads its frame. It is not taken then,
+//! but detection by BPF does not notice in which call it sleeps.
 #![expect(unsafe_code, reason = "reads and writes words of a stack whose thread stands still")]
 
 use core::ops::Range;
