@@ -1,8 +1,6 @@
 //! Numbers of kernel threads.
 #![expect(unsafe_code, reason = "system calls that take numbers")]
 
-use core::cell::Cell;
-
 use crate::error::Errno;
 use crate::raw::call;
 
@@ -22,22 +20,6 @@ impl ThreadId {
     pub fn current() -> Self {
         // SAFETY: takes nothing and cannot fail.
         Self(unsafe { call(libc::SYS_gettid, []) }.unwrap_or(0) as u32)
-    }
-
-    /// The calling thread. The kernel is asked once for each thread; then it takes 1 ns. After
-    /// `fork`, a child gets its parent's number.
-    #[inline]
-    #[must_use]
-    pub fn remembered() -> Self {
-        thread_local! {
-            static NUMBER: Cell<u32> = const { Cell::new(0) };
-        }
-        NUMBER.with(|number| {
-            if number.get() == 0 {
-                number.set(Self::current().0);
-            }
-            Self(number.get())
-        })
     }
 
     /// Whether a thread of this process has this number now.
