@@ -16,6 +16,7 @@
 #include "check.h"
 #include "lamport.h"
 #include "methods.h"
+#include "random.h"
 
 #define WORKERS		3
 #define KILLS		40
@@ -104,16 +105,6 @@ static pid_t start_worker(int me)
 	if (child == 0)
 		run_worker(me);
 	return child;
-}
-
-static unsigned int next_random(void)
-{
-	static unsigned int state = 2463534242u;
-
-	state ^= state << 13;
-	state ^= state >> 17;
-	state ^= state << 5;
-	return state;
 }
 
 static long random_pause_ns(void)

@@ -22,6 +22,7 @@
 
 #include "check.h"
 #include "operations.h"
+#include "random.h"
 
 #define PROCESSES	3
 #define THREADS		2	/* in each process */
@@ -87,17 +88,6 @@ static void run_process(int first)
 	work((void *)(long)first);
 	pthread_join(thread, NULL);
 	_exit(0);
-}
-
-/* Xorshift: the moments must not fall into step with the loops. */
-static unsigned int next_random(void)
-{
-	static unsigned int state = 2463534242u;
-
-	state ^= state << 13;
-	state ^= state >> 17;
-	state ^= state << 5;
-	return state;
 }
 
 /* More urgent than the workers: each time it wakes, it interrupts one, and another goes on. */
